@@ -1,0 +1,42 @@
+// Progress of long work, for people, on stderr: one line that rewrites itself on a terminal, with an estimate
+// of the time left; elsewhere one plain line when the work ends.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace tercet::app {
+
+class Progress {
+ public:
+  // `total_bytes` 0: not known.
+  Progress(std::string label, uint64_t total_bytes);
+  ~Progress();  // leaves the terminal's line clean
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void set_total(uint64_t total_bytes) { total_ = total_bytes; }
+  // Speed and estimate count from the first value given.
+  void update(uint64_t done_bytes);
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void draw(Clock::time_point now);
+
+  std::string label_;
+  uint64_t total_;
+  uint64_t done_ = 0;
+  uint64_t first_done_ = 0;
+  bool started_ = false;
+  bool on_terminal_;
+  bool line_open_ = false;
+  Clock::time_point start_;
+  Clock::time_point last_draw_;
+};
+
+// "98.4 MB", decimal units as downloads are counted.
+std::string format_bytes(uint64_t bytes);
+
+}  // namespace tercet::app

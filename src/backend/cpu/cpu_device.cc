@@ -1,0 +1,64 @@
+#include "backend/cpu/cpu_device.h"
+
+#include <fmt/format.h>
+
+#include "backend/cpu/cpu_kv_store.h"
+#include "backend/cpu/cpu_stream.h"
+#include "backend/cpu/cpu_weight.h"
+
+namespace tercet::backend {
+namespace {
+
+class CpuBuffer final : public Buffer {
+ public:
+  Matrix view(int64_t rows, int64_t cols) override {
+    const int64_t bytes = rows * cols * static_cast<int64_t>(sizeof(float));
+    if (bytes > memory_.bytes()) {
+      memory_ = AlignedBuffer();
+      auto grown = AlignedBuffer::allocate(bytes);
+      TERCET_CHECK(grown.ok());
+      memory_ = *std::move(grown);
+    }
+    return {reinterpret_cast<float*>(memory_.data()), rows, cols};
+  }
+
+ private:
+  AlignedBuffer memory_;
+};
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const CpuDeviceOptions& options) : options_(options) {}
+
+  std::string description() const override {
+    return fmt::format("CPU, {}{}", isa_name(options_.isa),
+                       options_.widen_weights ? ", weights widened to F32" : "");
+  }
+  Result<int64_t> packed_bytes(DType type, int64_t outputs, int64_t inputs) const override {
+    return CpuWeight::packed_bytes(type, outputs, inputs, options_.widen_weights);
+  }
+  Result<std::unique_ptr<Weight>> pack(const WeightSource& source, ThreadPool& threads) override {
+    return CpuWeight::pack(source, options_.widen_weights, threads);
+  }
+  Result<std::unique_ptr<Weight>> vector(const WeightSource& source) override {
+    return CpuWeight::vector(source);
+  }
+  std::unique_ptr<Buffer> buffer() override { return std::make_unique<CpuBuffer>(); }
+  Result<std::unique_ptr<KvStore>> kv_store(const KvStoreSpec& spec) override {
+    return CpuKvStore::create(spec);
+  }
+  std::unique_ptr<Stream> stream(ThreadPool& threads) override {
+    return std::make_unique<CpuStream>(kernels(options_.isa), threads);
+  }
+
+ private:
+  CpuDeviceOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device(const CpuDeviceOptions& options) {
+  return std::make_unique<CpuDevice>(options);
+}
+
+}  // namespace tercet::backend

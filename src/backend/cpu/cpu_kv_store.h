@@ -1,0 +1,32 @@
+// The CPU's KV store. In every layer block b holds, for each KV head, K as [head_dim][16] and V as
+// [16][head_dim].
+#pragma once
+
+#include <vector>
+
+#include "backend/device.h"
+#include "tensor/aligned_buffer.h"
+
+namespace tercet::backend {
+
+class CpuKvStore final : public KvStore {
+ public:
+  static Result<std::unique_ptr<KvStore>> create(const KvStoreSpec& spec);
+
+  const KvStoreSpec& spec() const override { return spec_; }
+  KvRegion k_region(int layer) const override;
+  KvRegion v_region(int layer) const override;
+
+  // Bytes of one head's K (or V) in a block.
+  int64_t head_bytes(int layer) const;
+  // One head's K (or V) in block 0.
+  std::byte* k_head(int layer, int head) const { return k_region(layer).base + head * head_bytes(layer); }
+  std::byte* v_head(int layer, int head) const { return v_region(layer).base + head * head_bytes(layer); }
+
+ private:
+  explicit CpuKvStore(KvStoreSpec spec) : spec_(std::move(spec)) {}
+  KvStoreSpec spec_;
+  std::vector<AlignedBuffer> k_, v_;  // [layers]
+};
+
+}  // namespace tercet::backend

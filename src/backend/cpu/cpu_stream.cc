@@ -1,0 +1,211 @@
+#include "backend/cpu/cpu_stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/cpu_kv_store.h"
+#include "backend/cpu/cpu_weight.h"
+#include "base/check.h"
+
+namespace tercet::backend {
+namespace {
+
+// Elements that make a piece of an element-wise loop worth handing to a thread.
+constexpr int64_t kPieceElements = 16384;
+// Weight bytes of a piece of a linear layer: large enough to stream, small enough to even out.
+constexpr int64_t kPieceBytes = 128 << 10;
+// Panels that share the activation rows of a block while those are in the cache.
+constexpr int64_t kPanelsPerPiece = 8;
+
+const CpuWeight& cpu(const Weight& weight) { return static_cast<const CpuWeight&>(weight); }
+const CpuKvStore& cpu(const KvStore& store) { return static_cast<const CpuKvStore&>(store); }
+
+int64_t linear_grain(const CpuWeight& weight, int64_t rows) {
+  if (rows > 4) return kPanelsPerPiece;
+  return std::max<int64_t>(1, kPieceBytes / weight.panel_stride());
+}
+
+}  // namespace
+
+QuantizedRows CpuStream::QuantizedStorage::rows(int64_t rows, int64_t cols, int block) {
+  const auto grow = [](auto& vector, int64_t size) {
+    if (vector.size() < static_cast<size_t>(size)) vector.resize(static_cast<size_t>(size));
+  };
+  grow(q, rows * cols);
+  grow(d, rows * (cols / block));
+  grow(sums, rows * (cols / 16));
+  return {q.data(), d.data(), sums.data(), cols, block};
+}
+
+void CpuStream::for_rows(int64_t rows, int64_t work_per_row, const std::function<void(int64_t row)>& body) {
+  const int64_t grain = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, work_per_row));
+  threads_.parallel_for(rows, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) body(row);
+  });
+}
+
+void CpuStream::embed(const Weight& table, std::span<const int32_t> tokens, float scale, Matrix out) {
+  for_rows(out.rows, out.cols * 8, [&](int64_t row) {
+    float* values = out.data + row * out.cols;
+    cpu(table).read_row(tokens[static_cast<size_t>(row)], values);
+    if (scale != 1.0f) kernels_.scale(values, out.cols, scale);
+  });
+}
+
+void CpuStream::rms_norm(Matrix x, const Weight& weight, float eps, Matrix out) {
+  TERCET_CHECK(weight.inputs() == x.cols);
+  for_rows(x.rows, x.cols, [&](int64_t row) {
+    const float* values = x.data + row * x.cols;
+    if (!kernels_.rms_norm(values, cpu(weight).values(), x.cols, eps, out.data + row * x.cols))
+      non_finite_ = true;
+  });
+}
+
+QuantizedRows CpuStream::quantize(Matrix x, int block) {
+  const QuantizedRows out = quantized_[block == 32 ? 0 : 1].rows(x.rows, x.cols, block);
+  for_rows(x.rows, x.cols * 2, [&](int64_t row) {
+    if (!kernels_.quantize_row(x.data + row * x.cols, row, out)) non_finite_ = true;
+  });
+  return out;
+}
+
+Matrix CpuStream::round_bf16(Matrix x) {
+  const int64_t padded = (x.cols + 31) / 32 * 32;
+  rounded_.assign(static_cast<size_t>(x.rows * padded), 0.0f);
+  for_rows(x.rows, x.cols, [&](int64_t row) {
+    kernels_.round_row_bf16(x.data + row * x.cols, x.cols, rounded_.data() + row * padded);
+  });
+  return {rounded_.data(), x.rows, padded};
+}
+
+void CpuStream::linear(Matrix x, std::span<const LinearTerm> terms) {
+  QuantizedRows quantized[2];
+  Matrix rounded;
+  for (const LinearTerm& term : terms) {
+    const CpuWeight& weight = cpu(*term.weight);
+    TERCET_CHECK(weight.inputs() == x.cols && term.out.cols == weight.outputs() && term.out.rows == x.rows);
+    QuantizedRows* rows = nullptr;
+    if (weight.layout() != nullptr) {
+      rows = &quantized[weight.layout()->block == 32 ? 0 : 1];
+      if (rows->q == nullptr) *rows = quantize(x, weight.layout()->block);
+    } else if (weight.float_type() == FloatType::kBF16 && rounded.data == nullptr) {
+      rounded = round_bf16(x);
+    }
+    linear_term(x, term, rows == nullptr ? QuantizedRows{} : *rows, rounded);
+  }
+}
+
+void CpuStream::linear_term(Matrix x, const LinearTerm& term, const QuantizedRows& quantized,
+                            Matrix rounded) {
+  const CpuWeight& weight = cpu(*term.weight);
+  LinearTask whole;
+  whole.panels = weight.panels();
+  whole.panel_stride = weight.panel_stride();
+  whole.inputs = weight.inputs();
+  whole.outputs = weight.outputs();
+  whole.row_end = x.rows;
+  whole.bias = term.bias == nullptr ? nullptr : cpu(*term.bias).values();
+  whole.y = term.out.data;
+  whole.y_stride = term.out.cols;
+  threads_.parallel_for(quant::num_panels(weight.outputs()), linear_grain(weight, x.rows),
+                        [&](int64_t begin, int64_t end, int) {
+                          LinearTask task = whole;
+                          task.panel_begin = begin;
+                          task.panel_end = end;
+                          if (weight.layout() != nullptr) {
+                            kernels_.linear_packed(*weight.layout(), task, quantized);
+                          } else if (weight.float_type() == FloatType::kBF16) {
+                            kernels_.linear_float(FloatType::kBF16, task, rounded.data, rounded.cols);
+                          } else {
+                            kernels_.linear_float(weight.float_type(), task, x.data, x.cols);
+                          }
+                        });
+}
+
+void CpuStream::rope(Matrix x, int head_dim, Matrix angles) {
+  const int64_t heads = x.cols / head_dim, half = angles.cols / 2;
+  for_rows(x.rows, x.cols, [&](int64_t row) {
+    const float* cos = angles.data + row * angles.cols;
+    for (int64_t head = 0; head < heads; ++head)
+      kernels_.rope(x.data + row * x.cols + head * head_dim, cos, cos + half, static_cast<int>(half));
+  });
+}
+
+void CpuStream::gate(Activation activation, Matrix gate, Matrix up) {
+  for_rows(gate.rows, gate.cols * 4, [&](int64_t row) {
+    kernels_.gate(activation, gate.data + row * gate.cols, up.data + row * up.cols, gate.cols);
+  });
+}
+
+void CpuStream::add(Matrix x, Matrix y) {
+  for_rows(x.rows, x.cols,
+           [&](int64_t row) { kernels_.add(x.data + row * x.cols, y.data + row * y.cols, x.cols); });
+}
+
+void CpuStream::scale(Matrix x, float factor) {
+  for_rows(x.rows, x.cols, [&](int64_t row) { kernels_.scale(x.data + row * x.cols, x.cols, factor); });
+}
+
+void CpuStream::soft_cap(Matrix x, float cap) {
+  for_rows(x.rows, x.cols * 4, [&](int64_t row) { kernels_.soft_cap(x.data + row * x.cols, x.cols, cap); });
+}
+
+void CpuStream::gather(Matrix x, std::span<const int32_t> rows, Matrix out) {
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::memcpy(out.data + static_cast<int64_t>(i) * x.cols, x.data + rows[i] * x.cols,
+                static_cast<size_t>(x.cols) * sizeof(float));
+}
+
+void CpuStream::prepare_kv(KvStore& kv, const kv::StepBatch& batch) {
+  const auto& layers = kv.spec().layers;
+  threads_.parallel_for(static_cast<int64_t>(layers.size()), 1, [&](int64_t begin, int64_t end, int) {
+    for (auto layer = static_cast<int>(begin); layer < end; ++layer) {
+      const auto group = static_cast<size_t>(layers[static_cast<size_t>(layer)].group);
+      for (const KvRegion& region : {kv.k_region(layer), kv.v_region(layer)})
+        for (const kv::BlockId block : batch.groups[group].blocks_to_zero)
+          std::memset(region.base + block * region.stride, 0, static_cast<size_t>(region.bytes));
+    }
+  });
+}
+
+void CpuStream::store_kv(KvStore& kv, int layer, Matrix k, Matrix v, const kv::StepBatch& batch) {
+  const CpuKvStore& store = cpu(kv);
+  const KvLayerSpec& spec = store.spec().layers[static_cast<size_t>(layer)];
+  const int64_t stride = store.k_region(layer).stride;
+  // Rows of a sequence share blocks: a piece is a head, so that no two threads write one cache line.
+  threads_.parallel_for(spec.num_kv_heads, 1, [&](int64_t begin, int64_t end, int) {
+    for (auto head = static_cast<int>(begin); head < end; ++head) {
+      for (int s = 0; s < batch.num_sequences(); ++s) {
+        const auto table = batch.table(spec.group, s);
+        const kv::SequenceRows& rows = batch.sequences[static_cast<size_t>(s)];
+        for (int row = rows.first_row; row < rows.first_row + rows.num_rows; ++row) {
+          const int position = batch.positions[static_cast<size_t>(row)];
+          const int64_t block = table[static_cast<size_t>(position / kv::kBlockTokens)];
+          const int slot = position % kv::kBlockTokens;
+          const int64_t at = row * k.cols + head * spec.head_dim;
+          kernels_.store_k(store.spec().type, k.data + at, spec.head_dim, slot,
+                           store.k_head(layer, head) + block * stride);
+          kernels_.store_v(store.spec().type, v.data + at, spec.head_dim, slot,
+                           store.v_head(layer, head) + block * stride);
+        }
+      }
+    }
+  });
+}
+
+void CpuStream::attention(KvStore& kv, int layer, Matrix q, const kv::StepBatch& batch,
+                          const AttentionSpec& spec, Matrix out) {
+  run_attention(kernels_, threads_, cpu(kv), layer, q, batch, spec, out, attention_scratch_);
+}
+
+void CpuStream::upload(std::span<const float> values, Matrix to) {
+  TERCET_CHECK(static_cast<int64_t>(values.size()) == to.rows * to.cols);
+  std::memcpy(to.data, values.data(), values.size_bytes());
+}
+
+void CpuStream::download(Matrix from, std::span<float> values) {
+  TERCET_CHECK(static_cast<int64_t>(values.size()) == from.rows * from.cols);
+  std::memcpy(values.data(), from.data, values.size_bytes());
+}
+
+}  // namespace tercet::backend

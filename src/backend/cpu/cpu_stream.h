@@ -1,0 +1,56 @@
+// The CPU stream: operators cut into pieces for the thread pool, each piece one kernel call. How a loop is
+// cut never shows in the result.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/kernels.h"
+#include "backend/device.h"
+
+namespace tercet::backend {
+
+class CpuStream final : public Stream {
+ public:
+  CpuStream(const Kernels& kernels, ThreadPool& threads) : kernels_(kernels), threads_(threads) {}
+
+  void embed(const Weight& table, std::span<const int32_t> tokens, float scale, Matrix out) override;
+  void rms_norm(Matrix x, const Weight& weight, float eps, Matrix out) override;
+  void linear(Matrix x, std::span<const LinearTerm> terms) override;
+  void rope(Matrix x, int head_dim, Matrix angles) override;
+  void gate(Activation activation, Matrix gate, Matrix up) override;
+  void add(Matrix x, Matrix y) override;
+  void scale(Matrix x, float factor) override;
+  void soft_cap(Matrix x, float cap) override;
+  void gather(Matrix x, std::span<const int32_t> rows, Matrix out) override;
+  void prepare_kv(KvStore& kv, const kv::StepBatch& batch) override;
+  void store_kv(KvStore& kv, int layer, Matrix k, Matrix v, const kv::StepBatch& batch) override;
+  void attention(KvStore& kv, int layer, Matrix q, const kv::StepBatch& batch, const AttentionSpec& spec,
+                 Matrix out) override;
+  void upload(std::span<const float> values, Matrix to) override;
+  void download(Matrix from, std::span<float> values) override;
+  bool take_non_finite() override { return non_finite_.exchange(false); }
+
+ private:
+  // Backing store of QuantizedRows.
+  struct QuantizedStorage {
+    std::vector<int8_t> q;
+    std::vector<float> d;
+    std::vector<int16_t> sums;
+    QuantizedRows rows(int64_t rows, int64_t cols, int block);
+  };
+  void for_rows(int64_t rows, int64_t work_per_row, const std::function<void(int64_t row)>& body);
+  QuantizedRows quantize(Matrix x, int block);
+  Matrix round_bf16(Matrix x);
+  void linear_term(Matrix x, const LinearTerm& term, const QuantizedRows& quantized, Matrix rounded);
+
+  const Kernels& kernels_;
+  ThreadPool& threads_;
+  QuantizedStorage quantized_[2];  // blocks of 32 and of 256
+  std::vector<float> rounded_;
+  AttentionScratch attention_scratch_;
+  std::atomic<bool> non_finite_{false};
+};
+
+}  // namespace tercet::backend

@@ -1,0 +1,44 @@
+// Weights of the CPU device: panels of 16 output rows, packed codes or floats; or a plain vector.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "backend/cpu/kernels.h"
+#include "backend/device.h"
+#include "tensor/aligned_buffer.h"
+
+namespace tercet::backend {
+
+class CpuWeight final : public Weight {
+ public:
+  // `widen`: quantized and half types become F32.
+  static Result<std::unique_ptr<Weight>> pack(const WeightSource& source, bool widen, ThreadPool& threads);
+  static Result<std::unique_ptr<Weight>> vector(const WeightSource& source);
+  static Result<int64_t> packed_bytes(DType type, int64_t outputs, int64_t inputs, bool widen);
+
+  int64_t outputs() const override { return outputs_; }
+  int64_t inputs() const override { return inputs_; }
+  int64_t bytes() const override { return memory_.bytes(); }
+
+  // nullptr for float weights.
+  const quant::PackedLayout* layout() const { return layout_; }
+  FloatType float_type() const { return float_type_; }
+  const std::byte* panels() const { return memory_.data(); }
+  int64_t panel_stride() const { return panel_stride_; }
+  // The values of a vector.
+  const float* values() const { return reinterpret_cast<const float*>(memory_.data()); }
+  // Writes row `row` as float32 into out[inputs].
+  void read_row(int64_t row, float* out) const;
+
+ private:
+  CpuWeight() = default;
+  AlignedBuffer memory_;
+  const quant::PackedLayout* layout_ = nullptr;
+  FloatType float_type_ = FloatType::kF32;
+  int64_t outputs_ = 0;
+  int64_t inputs_ = 0;
+  int64_t panel_stride_ = 0;
+};
+
+}  // namespace tercet::backend

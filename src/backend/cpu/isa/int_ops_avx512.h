@@ -1,0 +1,102 @@
+// Integer operations of AVX-512 (F, BW, DQ, VL) for linear_packed.h: a register holds 16 groups of four
+// bytes. `IntOps` needs no VNNI; `VnniOps` adds its byte dot product.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace tercet::backend {
+namespace TERCET_ISA {
+
+struct IntOps {
+  using I = __m512i;
+  using F = __m512;
+  static constexpr int kRows = 16;
+  static constexpr bool kVnni = false;
+
+  static I zero() { return _mm512_setzero_si512(); }
+  static I load(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static void store(std::byte* p, I v) { _mm512_storeu_si512(p, v); }
+  template <int mask>
+  static I and_bytes(I v) {
+    return _mm512_and_si512(v, _mm512_set1_epi8(mask));
+  }
+  template <int mask>
+  static I and_words(I v) {
+    return _mm512_and_si512(v, _mm512_set1_epi16(mask));
+  }
+  static I or_bits(I a, I b) { return _mm512_or_si512(a, b); }
+  // 16-bit shifts; bits that cross a byte are masked by the caller.
+  static I shift_right(I v, unsigned bits) { return _mm512_srli_epi16(v, bits); }
+  static I shift_left(I v, unsigned bits) { return _mm512_slli_epi16(v, bits); }
+
+  // The same four bytes in every group.
+  static I broadcast4(const void* p) {
+    int32_t four;
+    std::memcpy(&four, p, 4);
+    return _mm512_set1_epi32(four);
+  }
+  static I all16(int v) { return _mm512_set1_epi16(static_cast<int16_t>(v)); }
+  static I all32(int v) { return _mm512_set1_epi32(v); }
+
+  // Products of unsigned codes and signed activations, neighbours added: 16-bit lanes.
+  static I products(I codes, I a) { return _mm512_maddubs_epi16(codes, a); }
+  static I products_signed(I codes, I a) {
+    const I negated = _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(codes), zero(), a);
+    return _mm512_maddubs_epi16(_mm512_abs_epi8(codes), negated);
+  }
+  static I add16(I a, I b) { return _mm512_add_epi16(a, b); }
+  static I madd16(I a, I b) { return _mm512_madd_epi16(a, b); }
+  static I add32(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I sub32(I a, I b) { return _mm512_sub_epi32(a, b); }
+  static I multiply_power_of_two(I v, int factor) {
+    return _mm512_slli_epi32(v, static_cast<unsigned>(__builtin_ctz(static_cast<unsigned>(factor))));
+  }
+
+  // 2 * kRows bytes to 16-bit lanes.
+  static I widen_i8(const std::byte* p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static I widen_u8(const std::byte* p) {
+    return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  // The even (odd) 16-bit lane of each pair in both.
+  static I dup_even(I v) {
+    return _mm512_or_si512(_mm512_and_si512(v, _mm512_set1_epi32(0xFFFF)), _mm512_slli_epi32(v, 16));
+  }
+  static I dup_odd(I v) {
+    return _mm512_or_si512(_mm512_srli_epi32(v, 16), _mm512_andnot_si512(_mm512_set1_epi32(0xFFFF), v));
+  }
+
+  static F load_f32(const float* p) { return _mm512_loadu_ps(p); }
+  static void store_f32(float* p, F v) { _mm512_storeu_ps(p, v); }
+  static F load_f16(const std::byte* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static F all(float v) { return _mm512_set1_ps(v); }
+  static F to_float(I v) { return _mm512_cvtepi32_ps(v); }
+  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F fmsub(F a, F b, F c) { return _mm512_fmsub_ps(a, b, c); }
+};
+
+#ifdef __AVX512VNNI__
+struct VnniOps : IntOps {
+  static constexpr bool kVnni = true;
+  // acc + the four products of unsigned codes and signed activations, per 32-bit lane.
+  static I dot4(I acc, I codes, I a) { return _mm512_dpbusd_epi32(acc, codes, a); }
+  // A signed code becomes unsigned and 128 too large.
+  static I flip_sign_bit(I codes) {
+    return _mm512_xor_si512(codes, _mm512_set1_epi8(static_cast<char>(0x80)));
+  }
+  static I multiply32(I a, I b) { return _mm512_mullo_epi32(a, b); }
+  // The low 16 bits of each 32-bit lane, signed.
+  static I sign_extend_low(I v) { return _mm512_srai_epi32(_mm512_slli_epi32(v, 16), 16); }
+};
+#endif
+
+}  // namespace TERCET_ISA
+}  // namespace tercet::backend

@@ -1,0 +1,102 @@
+// Linear layers over F32, F16 and BF16 weights for any sixteen-lane vector type V. Lanes are outputs; each
+// output has one accumulator that takes the inputs in ascending order, so loops are unrolled over rows and
+// panels only.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "backend/cpu/kernels.h"
+
+namespace tercet::backend {
+
+template <class V, FloatType type>
+struct FloatLinear {
+  static constexpr int kMaxRows = 4;
+  static constexpr int kMaxPanels = 4;
+
+  static V load(const std::byte* panel, int64_t k) {
+    if constexpr (type == FloatType::kF32) return V::load(reinterpret_cast<const float*>(panel) + k * 16);
+    return V::load_f16(reinterpret_cast<const uint16_t*>(panel) + k * 16);
+  }
+
+  // M rows times P panels.
+  template <int M, int P>
+  static void tile(const LinearTask& task, const float* x, int64_t x_stride, int64_t row, int64_t panel) {
+    V acc[M][P];
+    for (auto& row_acc : acc)
+      for (V& value : row_acc) value = V::all(0);
+    const std::byte* weights[P];
+    for (int p = 0; p < P; ++p) weights[p] = task.panels + (panel + p) * task.panel_stride;
+    const float* rows[M];
+    for (int m = 0; m < M; ++m) rows[m] = x + (row + m) * x_stride;
+    if constexpr (type == FloatType::kBF16) {
+      add_bf16<M, P>(weights, rows, task.inputs, acc);
+    } else {
+      for (int64_t k = 0; k < task.inputs; ++k) {
+        for (int p = 0; p < P; ++p) {
+          const V w = load(weights[p], k);
+          for (int m = 0; m < M; ++m) acc[m][p] = fma(V::all(rows[m][k]), w, acc[m][p]);
+        }
+      }
+    }
+    for (int m = 0; m < M; ++m)
+      for (int p = 0; p < P; ++p) store(task, row + m, panel + p, acc[m][p]);
+  }
+
+  // As tdpbf16ps adds: per 32 inputs the even and the odd ones in a chain each, then their sum to the
+  // accumulator.
+  template <int M, int P>
+  static void add_bf16(const std::byte* const* weights, const float* const* rows, int64_t inputs,
+                       V (&acc)[M][P]) {
+    for (int64_t begin = 0; begin < inputs; begin += 32) {
+      for (int p = 0; p < P; ++p) {
+        V even[M], odd[M];
+        for (int m = 0; m < M; ++m) even[m] = odd[m] = V::all(0);
+        for (int64_t k = begin; k < begin + 32; k += 2) {
+          const auto* pairs = reinterpret_cast<const uint32_t*>(weights[p]) + k / 2 * 16;
+          const V w_even = V::load_bf16_low(pairs), w_odd = V::load_bf16_high(pairs);
+          for (int m = 0; m < M; ++m) {
+            even[m] = fma(V::all(rows[m][k]), w_even, even[m]);
+            odd[m] = fma(V::all(rows[m][k + 1]), w_odd, odd[m]);
+          }
+        }
+        for (int m = 0; m < M; ++m) acc[m][p] = acc[m][p] + (even[m] + odd[m]);
+      }
+    }
+  }
+
+  static void store(const LinearTask& task, int64_t row, int64_t panel, V acc) {
+    const int64_t first = panel * quant::kPanelRows;
+    const int lanes = static_cast<int>(std::min<int64_t>(quant::kPanelRows, task.outputs - first));
+    if (task.bias != nullptr) acc = acc + V::load_partial(task.bias + first, lanes);
+    acc.store_partial(task.y + row * task.y_stride + first, lanes);
+  }
+
+  template <int M>
+  static void panels(const LinearTask& task, const float* x, int64_t x_stride, int64_t row) {
+    // More panels at once where few rows leave the accumulators idle.
+    constexpr int P = M == 1 ? kMaxPanels : M == 2 ? 2 : 1;
+    int64_t panel = task.panel_begin;
+    for (; panel + P <= task.panel_end; panel += P) tile<M, P>(task, x, x_stride, row, panel);
+    for (; panel < task.panel_end; ++panel) tile<M, 1>(task, x, x_stride, row, panel);
+  }
+
+  static void run(const LinearTask& task, const float* x, int64_t x_stride) {
+    int64_t row = task.row_begin;
+    for (; row + kMaxRows <= task.row_end; row += kMaxRows) panels<kMaxRows>(task, x, x_stride, row);
+    for (; row + 2 <= task.row_end; row += 2) panels<2>(task, x, x_stride, row);
+    for (; row < task.row_end; ++row) panels<1>(task, x, x_stride, row);
+  }
+};
+
+template <class V>
+void linear_float(FloatType type, const LinearTask& task, const float* x, int64_t x_stride) {
+  switch (type) {
+    case FloatType::kF32: return FloatLinear<V, FloatType::kF32>::run(task, x, x_stride);
+    case FloatType::kF16: return FloatLinear<V, FloatType::kF16>::run(task, x, x_stride);
+    case FloatType::kBF16: return FloatLinear<V, FloatType::kBF16>::run(task, x, x_stride);
+  }
+}
+
+}  // namespace tercet::backend

@@ -1,0 +1,110 @@
+// Norms, activations, rotary embedding and activation quantization for any sixteen-lane vector type V
+// (f32x16_*.h): lane j takes elements j, j + 16, ...; a last partial vector leaves the missing lanes alone.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/scalar/scalar_kernels.h"
+#include "base/vec_math.h"
+
+namespace tercet::backend {
+
+// Calls full(i) for each whole vector and rest(i, count) for what is left.
+template <class Full, class Rest>
+inline void for_vectors(int64_t n, const Full& full, const Rest& rest) {
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) full(i);
+  if (i < n) rest(i, static_cast<int>(n - i));
+}
+
+// x[i] = f(x[i], i) for i < n.
+template <class V, class F>
+inline void transform(float* x, int64_t n, const F& f) {
+  for_vectors(
+      n, [&](int64_t i) { f(V::load(x + i), i, 16).store(x + i); },
+      [&](int64_t i, int count) { f(V::load_partial(x + i, count), i, count).store_partial(x + i, count); });
+}
+
+template <class V>
+struct RowKernels {
+  static bool rms_norm(const float* x, const float* weight, int64_t n, float eps, float* out) {
+    V sums = V::all(0);
+    for_vectors(
+        n, [&](int64_t i) { sums = fma(V::load(x + i), V::load(x + i), sums); },
+        [&](int64_t i, int count) {
+          const V v = V::load_partial(x + i, count);
+          sums = select(V::first(count), fma(v, v, sums), sums);
+        });
+    const float sum = tree_sum(sums);
+    const V factor = V::all(1.0f / std::sqrt(sum / static_cast<float>(n) + eps));
+    for_vectors(
+        n, [&](int64_t i) { (V::load(x + i) * factor * V::load(weight + i)).store(out + i); },
+        [&](int64_t i, int count) {
+          (V::load_partial(x + i, count) * factor * V::load_partial(weight + i, count))
+              .store_partial(out + i, count);
+        });
+    return std::isfinite(sum);
+  }
+
+  static void add(float* x, const float* y, int64_t n) {
+    transform<V>(x, n, [&](V v, int64_t i, int count) { return v + V::load_partial(y + i, count); });
+  }
+
+  static void scale(float* x, int64_t n, float factor) {
+    transform<V>(x, n, [&](V v, int64_t, int) { return v * V::all(factor); });
+  }
+
+  static void gate(Activation activation, float* gate, const float* up, int64_t n) {
+    if (activation == Activation::kSilu) {
+      transform<V>(gate, n,
+                   [&](V v, int64_t i, int count) { return vec::silu(v) * V::load_partial(up + i, count); });
+    } else {
+      transform<V>(gate, n, [&](V v, int64_t i, int count) {
+        return vec::gelu_tanh(v) * V::load_partial(up + i, count);
+      });
+    }
+  }
+
+  static void soft_cap(float* x, int64_t n, float cap) {
+    transform<V>(x, n, [&](V v, int64_t, int) { return V::all(cap) * vec::tanh(v / V::all(cap)); });
+  }
+
+  static void rope(float* x, const float* cos, const float* sin, int half) {
+    const V zero = V::all(0);
+    for (int i = 0; i < half; i += 16) {
+      const int count = half - i < 16 ? half - i : 16;
+      const V a = V::load_partial(x + i, count), b = V::load_partial(x + half + i, count);
+      const V c = V::load_partial(cos + i, count), s = V::load_partial(sin + i, count);
+      fma(a, c, zero - b * s).store_partial(x + i, count);
+      fma(b, c, a * s).store_partial(x + half + i, count);
+    }
+  }
+
+  static bool quantize_row(const float* x, int64_t row, const QuantizedRows& out) {
+    int8_t* q = out.q_row(row);
+    int16_t* sums = out.sums_row(row);
+    float* d = out.d_row(row);
+    V poison = V::all(0);  // 0 times a value is 0, unless it is not finite
+    for (int64_t begin = 0; begin < out.cols; begin += out.block) {
+      V amax_lanes = V::all(0);
+      for (int64_t i = begin; i < begin + out.block; i += 16) {
+        const V v = V::load(x + i);
+        amax_lanes = max(amax_lanes, abs(v));
+        poison = fma(v, V::all(0), poison);
+      }
+      const float amax = max_lane(amax_lanes);
+      const bool tiny = !(amax > scalar::kQuantizeTiny);
+      const V inverse = V::all(tiny ? 0.0f : 127.0f / amax);
+      d[begin / out.block] = tiny ? 0.0f : amax / 127.0f;
+      for (int64_t i = begin; i < begin + out.block; i += 16) {
+        store_i8(q + i, V::load(x + i) * inverse);
+        sums[i / 16] = static_cast<int16_t>(V::sum_i8(q + i));
+      }
+    }
+    return tree_sum(poison) == 0.0f;
+  }
+};
+
+}  // namespace tercet::backend

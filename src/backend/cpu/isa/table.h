@@ -1,0 +1,32 @@
+// The kernel table of an instruction set, from its vector type and integer operations.
+#pragma once
+
+#include "backend/cpu/isa/attention_kernel.h"
+#include "backend/cpu/isa/linear_float.h"
+#include "backend/cpu/isa/linear_packed.h"
+#include "backend/cpu/isa/row_kernels.h"
+
+namespace tercet::backend {
+
+template <class V, class IntOps>
+constexpr Kernels make_kernels() {
+  return {
+      .quantize_row = RowKernels<V>::quantize_row,
+      .linear_packed = linear_packed<IntOps>,
+      .linear_float = linear_float<V>,
+      .round_row_bf16 = scalar::round_row_bf16,
+      .rms_norm = RowKernels<V>::rms_norm,
+      .add = RowKernels<V>::add,
+      .scale = RowKernels<V>::scale,
+      .gate = RowKernels<V>::gate,
+      .soft_cap = RowKernels<V>::soft_cap,
+      .rope = RowKernels<V>::rope,
+      .store_k = scalar::store_k,
+      .store_v = AttentionKernels<V>::store_v,
+      .attention_segment = AttentionKernels<V>::segment,
+      .attention_merge = AttentionKernels<V>::merge,
+      .attention_finish = AttentionKernels<V>::finish,
+  };
+}
+
+}  // namespace tercet::backend

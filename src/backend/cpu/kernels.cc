@@ -1,0 +1,74 @@
+#include "backend/cpu/kernels.h"
+
+#include "backend/cpu/isa/tables.h"
+#include "backend/cpu/scalar/scalar_kernels.h"
+#include "base/check.h"
+
+namespace tercet::backend {
+namespace {
+
+constexpr Kernels kScalarKernels = {
+    .quantize_row = scalar::quantize_row,
+    .linear_packed = scalar::linear_packed,
+    .linear_float = scalar::linear_float,
+    .round_row_bf16 = scalar::round_row_bf16,
+    .rms_norm = scalar::rms_norm,
+    .add = scalar::add,
+    .scale = scalar::scale,
+    .gate = scalar::gate,
+    .soft_cap = scalar::soft_cap,
+    .rope = scalar::rope,
+    .store_k = scalar::store_k,
+    .store_v = scalar::store_v,
+    .attention_segment = scalar::attention_segment,
+    .attention_merge = scalar::attention_merge,
+    .attention_finish = scalar::attention_finish,
+};
+
+}  // namespace
+
+std::string_view isa_name(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar: return "scalar";
+    case Isa::kAvx2: return "avx2";
+    case Isa::kAvx512: return "avx512";
+    case Isa::kAvx512Vnni: return "avx512vnni";
+  }
+  return "?";
+}
+
+// The compiler's run-time checks cover the operating system's support too.
+bool isa_available(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar: return true;
+    case Isa::kAvx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("f16c");
+    case Isa::kAvx512:
+      return isa_available(Isa::kAvx2) && __builtin_cpu_supports("avx512f") &&
+             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+             __builtin_cpu_supports("avx512vl");
+    case Isa::kAvx512Vnni: return isa_available(Isa::kAvx512) && __builtin_cpu_supports("avx512vnni");
+  }
+  return false;
+}
+
+Isa best_isa() {
+  Isa best = Isa::kScalar;
+  for (Isa isa : kAllIsas)
+    if (isa_available(isa)) best = isa;
+  return best;
+}
+
+const Kernels& kernels(Isa isa) {
+  TERCET_CHECK(isa_available(isa));
+  switch (isa) {
+    case Isa::kScalar: return kScalarKernels;
+    case Isa::kAvx2: return avx2_kernels();
+    case Isa::kAvx512: return avx512_kernels();
+    case Isa::kAvx512Vnni: return avx512vnni_kernels();
+  }
+  return kScalarKernels;
+}
+
+}  // namespace tercet::backend

@@ -1,0 +1,121 @@
+// The kernels of the CPU device: one table of functions for each instruction set. All tables compute the same
+// bits (docs/arithmetic.md); `scalar` is the definition. Kernels are pure functions of their arguments, work
+// under the caller's FloatEnvironment and are called from many threads at once on disjoint outputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "backend/device.h"
+#include "quant/packed.h"
+
+namespace tercet::backend {
+
+enum class FloatType : uint8_t { kF32, kF16, kBF16 };
+
+// Rows of activations quantized to int8 per block of 32 or 256: x ~ d * q, |q| <= 127.
+struct QuantizedRows {
+  int8_t* q = nullptr;      // [rows, cols]
+  float* d = nullptr;       // [rows, cols / block]
+  int16_t* sums = nullptr;  // [rows, cols / 16]: sums of 16 consecutive q
+  int64_t cols = 0;
+  int block = 32;
+
+  int8_t* q_row(int64_t row) const { return q + row * cols; }
+  float* d_row(int64_t row) const { return d + row * (cols / block); }
+  int16_t* sums_row(int64_t row) const { return sums + row * (cols / 16); }
+};
+
+// Part of y = x W^T + bias: rows [row_begin, row_end) of x times panels [panel_begin, panel_end) of W.
+struct LinearTask {
+  const std::byte* panels = nullptr;  // the whole weight
+  int64_t panel_stride = 0;           // bytes
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  int64_t panel_begin = 0, panel_end = 0;
+  int64_t row_begin = 0, row_end = 0;
+  const float* bias = nullptr;  // [outputs] or none
+  float* y = nullptr;           // [rows, y_stride]
+  int64_t y_stride = 0;
+};
+
+// Queries that share a KV head and a block table. Row r reads positions [first[r], last[r]].
+struct AttentionTile {
+  static constexpr int kMaxRows = 16;
+  int num_rows = 0;
+  const float* q[kMaxRows];  // [head_dim] each
+  int first[kMaxRows];
+  int last[kMaxRows];
+  const int32_t* table = nullptr;  // block ids
+  const std::byte* k = nullptr;    // the head's K in block 0, [head_dim][16]
+  const std::byte* v = nullptr;    // the head's V in block 0, [16][head_dim]
+  int64_t k_stride = 0;            // bytes from a block to the next
+  int64_t v_stride = 0;
+  int head_dim = 0;  // a multiple of 16
+  KvType type = KvType::kF16;
+  float scale = 1;
+  float soft_cap = 0;  // 0: none
+};
+
+// What attention over one segment of 256 positions leaves for each row of a tile: max score, sum of
+// exponentials, and their product with V. sum is 0 where no position of the segment is read.
+struct AttentionPartial {
+  float max[AttentionTile::kMaxRows];
+  float sum[AttentionTile::kMaxRows];
+  float* o = nullptr;  // [num_rows, head_dim]
+};
+inline constexpr int kAttentionSegment = 256;
+
+struct Kernels {
+  // Quantizes one row of `cols` values into row `row` of `out`. False when a value is not finite.
+  bool (*quantize_row)(const float* x, int64_t row, const QuantizedRows& out);
+  void (*linear_packed)(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x);
+  // x: [rows, x_stride]; for BF16 weights x is rounded already and padded with zeros to a multiple of 32
+  // columns.
+  void (*linear_float)(FloatType type, const LinearTask& task, const float* x, int64_t x_stride);
+  void (*round_row_bf16)(const float* x, int64_t n, float* out);
+
+  // out = x / sqrt(mean(x^2) + eps) * weight over n values. False when the sum of squares is not finite.
+  bool (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
+  void (*add)(float* x, const float* y, int64_t n);                              // x += y
+  void (*scale)(float* x, int64_t n, float factor);                              // x *= factor
+  void (*gate)(Activation activation, float* gate, const float* up, int64_t n);  // gate = act(gate) * up
+  void (*soft_cap)(float* x, int64_t n, float cap);                              // x = cap tanh(x / cap)
+  // Rotates pairs (x[i], x[i + half]) for i < half by the angles whose cosines and sines are given.
+  void (*rope)(float* x, const float* cos, const float* sin, int half);
+
+  // One token's K or V of one head into position `slot` of a block: K [head_dim][16], V [16][head_dim].
+  void (*store_k)(KvType type, const float* k, int head_dim, int slot, std::byte* block);
+  void (*store_v)(KvType type, const float* v, int head_dim, int slot, std::byte* block);
+  void (*attention_segment)(const AttentionTile& tile, int segment, AttentionPartial& out);
+  // Merges `from` (of the next segment) into `into`, row by row.
+  void (*attention_merge)(int num_rows, int head_dim, const AttentionPartial& from, AttentionPartial& into);
+  // out[r] = o[r] / sum[r].
+  void (*attention_finish)(int num_rows, int head_dim, const AttentionPartial& partial, float* const* out);
+};
+
+enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kAvx512Vnni };
+inline constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+
+std::string_view isa_name(Isa isa);
+// Whether this processor and operating system can run it.
+bool isa_available(Isa isa);
+Isa best_isa();
+// The table of an available instruction set.
+const Kernels& kernels(Isa isa);
+
+// Bytes of a KV element.
+constexpr int kv_type_bytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
+
+// Float weights in panels of 16 outputs: F32 and F16 [inputs][16]; BF16 [inputs / 2][16][2], inputs padded
+// with zeros to a multiple of 32.
+constexpr int64_t float_panel_bytes(FloatType type, int64_t inputs) {
+  return type == FloatType::kF32   ? inputs * 64
+         : type == FloatType::kF16 ? inputs * 32
+                                   : (inputs + 31) / 32 * 32 * 32;
+}
+
+}  // namespace tercet::backend

@@ -1,0 +1,156 @@
+// The seam between models and hardware. A Device owns memory: weights in its own layout, buffers, the KV
+// store. A Stream runs operators on that memory, one after another, with a pool of threads; two streams of a
+// device may run at once (a prefill and a decode pool). Nothing outside backend/ dereferences device memory:
+// a Matrix is a handle.
+//
+// Operators return the same bits whatever the number of rows beside a row, the threads, or the instruction
+// set (docs/arithmetic.md). They cannot fail on valid shapes (TERCET_CHECK); values that are not finite are
+// remembered and reported by Stream::take_non_finite.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "kv/step_batch.h"
+#include "tensor/dtype.h"
+
+namespace tercet::backend {
+
+enum class Activation : uint8_t { kSilu, kGeluTanh };
+enum class KvType : uint8_t { kF32, kF16 };
+
+// Float32 rows in device memory: [rows, cols], dense.
+struct Matrix {
+  float* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+
+  // The same memory as rows of another length.
+  Matrix reshaped(int64_t new_rows, int64_t new_cols) const { return {data, new_rows, new_cols}; }
+};
+
+// Device memory for one matrix that grows on demand. Its contents are undefined after growing.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual Matrix view(int64_t rows, int64_t cols) = 0;
+};
+
+// A weight as a file holds it. Row i of the weight is row row_order[i] of the file when row_order is given.
+struct WeightSource {
+  std::string name;
+  DType type = DType::kF32;
+  int64_t outputs = 0;
+  int64_t inputs = 0;
+  std::span<const std::byte> data;  // rows of dtype_row_bytes(type, inputs)
+  std::vector<int32_t> row_order;
+};
+
+// A weight in the device's layout: a matrix for linear layers and embeddings, or a vector (norms, biases).
+class Weight {
+ public:
+  virtual ~Weight() = default;
+  virtual int64_t outputs() const = 0;
+  virtual int64_t inputs() const = 0;
+  virtual int64_t bytes() const = 0;
+};
+
+struct LinearTerm {
+  const Weight* weight = nullptr;
+  const Weight* bias = nullptr;  // a vector, or none
+  Matrix out;                    // [rows, outputs]
+};
+
+struct KvLayerSpec {
+  int group = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;  // a multiple of 16
+};
+struct KvStoreSpec {
+  std::vector<KvLayerSpec> layers;
+  std::vector<int> group_blocks;  // blocks in each group's pool
+  KvType type = KvType::kF16;
+};
+// Bytes that a block of the layer's group takes in the layer, K and V together.
+int64_t kv_block_bytes(const KvLayerSpec& layer, KvType type);
+
+// Memory of one layer's K or V: block b lies at [base + b * stride, base + b * stride + bytes).
+struct KvRegion {
+  std::byte* base = nullptr;
+  int64_t stride = 0;
+  int64_t bytes = 0;
+};
+
+// The tensors behind the block ids of the KV pools.
+class KvStore {
+ public:
+  virtual ~KvStore() = default;
+  virtual const KvStoreSpec& spec() const = 0;
+  virtual KvRegion k_region(int layer) const = 0;
+  virtual KvRegion v_region(int layer) const = 0;
+  int64_t bytes() const;
+};
+
+struct AttentionSpec {
+  int num_heads = 0;
+  float scale = 1;
+  float soft_cap = 0;  // 0: none
+  int window = 0;      // 0: none; else a row at p reads (p - window, p]
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  // out[r] = table[tokens[r]] * scale.
+  virtual void embed(const Weight& table, std::span<const int32_t> tokens, float scale, Matrix out) = 0;
+  // out = x / rms(x) * weight, row by row; out may be x.
+  virtual void rms_norm(Matrix x, const Weight& weight, float eps, Matrix out) = 0;
+  // Each term: out = x weight^T + bias. Terms share the quantized x.
+  virtual void linear(Matrix x, std::span<const LinearTerm> terms) = 0;
+  // Rotates each head of each row: x [rows, heads * head_dim]; angles [rows, 2 * half]: cosines, then sines.
+  // Elements beyond 2 * half of a head stay.
+  virtual void rope(Matrix x, int head_dim, Matrix angles) = 0;
+  virtual void gate(Activation activation, Matrix gate, Matrix up) = 0;  // gate = act(gate) * up
+  virtual void add(Matrix x, Matrix y) = 0;                              // x += y
+  virtual void scale(Matrix x, float factor) = 0;
+  virtual void soft_cap(Matrix x, float cap) = 0;
+  // out[i] = x[rows[i]].
+  virtual void gather(Matrix x, std::span<const int32_t> rows, Matrix out) = 0;
+
+  // Zeroes the batch's new blocks; comes before the first store_kv of a step.
+  virtual void prepare_kv(KvStore& kv, const kv::StepBatch& batch) = 0;
+  // k, v: [rows, kv_heads * head_dim], rounded to the KV type into the blocks of the rows' positions.
+  virtual void store_kv(KvStore& kv, int layer, Matrix k, Matrix v, const kv::StepBatch& batch) = 0;
+  // q, out: [rows, heads * head_dim]. Reads K and V from the store only.
+  virtual void attention(KvStore& kv, int layer, Matrix q, const kv::StepBatch& batch,
+                         const AttentionSpec& spec, Matrix out) = 0;
+
+  virtual void upload(std::span<const float> values, Matrix to) = 0;
+  virtual void download(Matrix from, std::span<float> values) = 0;
+
+  // True when an operator since the last call met a value that is not finite.
+  virtual bool take_non_finite() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string description() const = 0;
+  // Bytes that pack() will take for a weight, and whether the type can be computed at all.
+  virtual Result<int64_t> packed_bytes(DType type, int64_t outputs, int64_t inputs) const = 0;
+  virtual Result<std::unique_ptr<Weight>> pack(const WeightSource& source, ThreadPool& threads) = 0;
+  // A vector of float32, as a weight of one row.
+  virtual Result<std::unique_ptr<Weight>> vector(const WeightSource& source) = 0;
+  virtual std::unique_ptr<Buffer> buffer() = 0;
+  virtual Result<std::unique_ptr<KvStore>> kv_store(const KvStoreSpec& spec) = 0;
+  virtual std::unique_ptr<Stream> stream(ThreadPool& threads) = 0;
+};
+
+}  // namespace tercet::backend

@@ -1,0 +1,150 @@
+#include "base/thread_pool.h"
+
+#include <sched.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "base/check.h"
+
+namespace tercet {
+namespace {
+
+// About 20 microseconds: longer than the gap between two operators of a step, shorter than a scheduler's
+// slice.
+constexpr int kSpins = 2000;
+
+// A ticket names a loop and the next piece of it; piece kClosed: none may be taken.
+constexpr uint32_t kClosed = 0xFFFFFFFF;
+constexpr uint64_t make_ticket(uint32_t generation, uint32_t piece) {
+  return uint64_t{generation} << 32 | piece;
+}
+constexpr uint32_t generation_of(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
+constexpr uint32_t piece_of(uint64_t ticket) { return static_cast<uint32_t>(ticket); }
+
+void pause_cpu() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+// CPUs granted by the cgroup's quota (v2), or a large number.
+int quota_cpus() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 1 << 20;
+  return std::max(1, static_cast<int>(std::ceil(std::atof(quota.c_str()) / period)));
+}
+
+}  // namespace
+
+#if defined(__x86_64__)
+// Bits 15 (flush to zero), 12..7 (exceptions masked), 6 (denormals are zero); rounding to nearest.
+FloatEnvironment::FloatEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(0x9FC0); }
+FloatEnvironment::~FloatEnvironment() { _mm_setcsr(saved_); }
+#else
+FloatEnvironment::FloatEnvironment() : saved_(0) {}
+FloatEnvironment::~FloatEnvironment() = default;
+#endif
+
+int usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int mask = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(1, std::min(mask, quota_cpus()));
+}
+
+ThreadPool::ThreadPool(int num_threads) {
+  TERCET_CHECK(num_threads >= 1);
+  workers_.reserve(static_cast<size_t>(num_threads - 1));
+  for (int member = 1; member < num_threads; ++member)
+    workers_.emplace_back([this, member] { worker(member); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_.store(true);
+    ticket_.store(make_ticket(generation_of(ticket_.load()) + 1, kClosed));
+  }
+  wake_.notify_all();
+  for (auto& thread : workers_) thread.join();
+}
+
+void ThreadPool::parallel_for(int64_t count, int64_t grain, const Body& body) {
+  TERCET_CHECK(grain >= 1);
+  if (count <= 0) return;
+  if (workers_.empty() || count <= grain) {
+    const FloatEnvironment environment;
+    for (int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count), 0);
+    return;
+  }
+  const int64_t num_pieces = (count + grain - 1) / grain;
+  TERCET_CHECK(num_pieces < kClosed);
+  // Between loops no piece can be claimed: every piece of the last one was, and the count is not changed
+  // before `kClosed`.
+  const uint32_t generation = generation_of(ticket_.load()) + 1;
+  ticket_.store(make_ticket(generation - 1, kClosed));
+  loop_.body.store(&body);
+  loop_.count.store(count);
+  loop_.grain.store(grain);
+  loop_.num_pieces.store(static_cast<uint32_t>(num_pieces));
+  pieces_done_.store(0);
+  ticket_.store(make_ticket(generation, 0));
+  if (sleepers_.load() > 0) {
+    // The lock orders this wake-up after a worker's decision to sleep.
+    { const std::lock_guard lock(mutex_); }
+    wake_.notify_all();
+  }
+  run_pieces(0);
+  for (int spins = 0; pieces_done_.load() < num_pieces; ++spins) {
+    pause_cpu();
+    if (spins > kSpins) std::this_thread::yield();
+  }
+}
+
+void ThreadPool::run_pieces(int member) {
+  const FloatEnvironment environment;
+  for (;;) {
+    uint64_t ticket = ticket_.load();
+    const int64_t piece = piece_of(ticket);
+    const Body* body = loop_.body.load();
+    const int64_t count = loop_.count.load();
+    const int64_t grain = loop_.grain.load();
+    if (piece >= loop_.num_pieces.load()) return;
+    if (!ticket_.compare_exchange_weak(ticket, ticket + 1)) continue;
+    const int64_t begin = piece * grain;
+    (*body)(begin, std::min(begin + grain, count), member);
+    pieces_done_.fetch_add(1);
+  }
+}
+
+bool ThreadPool::wait_for_loop(uint32_t seen) {
+  const auto is_new = [&] { return generation_of(ticket_.load()) != seen; };
+  for (int spins = 0; spins < kSpins; ++spins) {
+    if (is_new()) return !stopping_.load();
+    pause_cpu();
+  }
+  std::unique_lock lock(mutex_);
+  sleepers_.fetch_add(1);
+  wake_.wait(lock, is_new);
+  sleepers_.fetch_sub(1);
+  return !stopping_.load();
+}
+
+void ThreadPool::worker(int member) {
+  uint32_t seen = 0;
+  while (wait_for_loop(seen)) {
+    seen = generation_of(ticket_.load());
+    run_pieces(member);
+  }
+}
+
+}  // namespace tercet

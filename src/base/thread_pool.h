@@ -1,0 +1,73 @@
+// ThreadPool: a fixed team that runs one parallel loop at a time. Loops are cut into small pieces that the
+// members take from a shared counter, and a loop ends when its pieces are done: a member whose core was taken
+// by a neighbour holds up the piece it had begun, or nothing. Workers spin briefly for the next loop and then
+// sleep. Every member computes under `FloatEnvironment`.
+//
+// A pool is driven by one thread at a time (the caller is member 0); several pools may run at once.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tercet {
+
+// Sets the floating-point control register that the arithmetic is defined under (round to nearest even,
+// denormals are zero, flush to zero) and restores the previous one when it goes.
+class FloatEnvironment {
+ public:
+  FloatEnvironment();
+  ~FloatEnvironment();
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+
+ private:
+  unsigned saved_;
+};
+
+// CPUs this process may use: the scheduler's affinity mask bounded by the cgroup's quota, at least 1.
+int usable_cpus();
+
+class ThreadPool {
+ public:
+  // `num_threads` members, the calling thread included; at least 1.
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(begin, end, member) for pieces of at most `grain` items that cover [0, count) once; returns
+  // when all are done. `member` is in [0, num_threads()). The body must not throw and must not use this pool.
+  using Body = std::function<void(int64_t begin, int64_t end, int member)>;
+  void parallel_for(int64_t count, int64_t grain, const Body& body);
+
+ private:
+  // The loop in progress. Fields are atomic because a late worker may read them while the next loop is being
+  // set up; what it read counts only if its claim on `ticket_` then succeeds.
+  struct Loop {
+    std::atomic<const Body*> body{nullptr};
+    std::atomic<int64_t> count{0};
+    std::atomic<int64_t> grain{1};
+    std::atomic<uint32_t> num_pieces{0};
+  };
+  void worker(int member);
+  void run_pieces(int member);
+  bool wait_for_loop(uint32_t seen);
+
+  std::vector<std::thread> workers_;
+  Loop loop_;
+  std::atomic<uint64_t> ticket_{0};       // generation of the loop << 32 | next piece
+  std::atomic<uint32_t> pieces_done_{0};  // of the current loop
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+};
+
+}  // namespace tercet

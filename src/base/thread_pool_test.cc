@@ -1,0 +1,79 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <chrono>
+
+namespace tercet {
+namespace {
+
+TEST(ThreadPool, EveryItemRunsOnce) {
+  for (int threads : {1, 2, 3, 7}) {
+    ThreadPool pool(threads);
+    for (int64_t count : {0, 1, 5, 64, 1000}) {
+      for (int64_t grain : {1, 3, 64}) {
+        std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+        pool.parallel_for(count, grain, [&](int64_t begin, int64_t end, int member) {
+          EXPECT_LT(member, threads);
+          EXPECT_LE(end - begin, std::max<int64_t>(grain, count));
+          for (int64_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)].fetch_add(1);
+        });
+        for (auto& hit : hits) EXPECT_EQ(hit.load(), 1);
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, ManyLoopsWithSleepsBetween) {
+  ThreadPool pool(3);
+  std::atomic<int64_t> sum{0};
+  for (int loop = 0; loop < 300; ++loop) {
+    if (loop % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    pool.parallel_for(100, 7, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
+  }
+  EXPECT_EQ(sum.load(), 300 * 100);
+}
+
+// A member that stalls holds up the piece it took and nothing else.
+TEST(ThreadPool, OneStalledMemberDoesNotHoldTheOthersWork) {
+  ThreadPool pool(2);
+  std::atomic<int> done_by_other{0};
+  std::atomic<int> stalled{-1};
+  pool.parallel_for(50, 1, [&](int64_t begin, int64_t, int member) {
+    if (begin == 0) {
+      stalled = member;
+      while (done_by_other.load() < 49) std::this_thread::yield();
+    } else {
+      done_by_other.fetch_add(1);
+    }
+  });
+  EXPECT_EQ(done_by_other.load(), 49);
+}
+
+TEST(ThreadPool, TwoPoolsRunAtOnce) {
+  std::atomic<int64_t> sum{0};
+  auto drive = [&] {
+    ThreadPool pool(2);
+    for (int loop = 0; loop < 100; ++loop)
+      pool.parallel_for(64, 4, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
+  };
+  std::thread other(drive);
+  drive();
+  other.join();
+  EXPECT_EQ(sum.load(), 2 * 100 * 64);
+}
+
+TEST(ThreadPool, MembersFlushDenormalsAndTheCallerIsRestored) {
+  ThreadPool pool(2);
+  volatile float tiny = FLT_MIN;
+  std::atomic<int> flushed{0};
+  pool.parallel_for(8, 1, [&](int64_t, int64_t, int) {
+    if (tiny * 0.5f == 0.0f) flushed.fetch_add(1);
+  });
+  EXPECT_EQ(flushed.load(), 8);
+  EXPECT_NE(tiny * 0.5f, 0.0f);
+}
+
+}  // namespace
+}  // namespace tercet

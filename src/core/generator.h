@@ -1,0 +1,28 @@
+// Generator: what a front end (the terminal, the server) sees of an engine. An implementation may run in this
+// thread, in another, or on another host.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "core/types.h"
+
+namespace tercet::core {
+
+class Generator {
+ public:
+  virtual ~Generator() = default;
+
+  // Queues a request. An error says why it can never run (a prompt longer than the context, an unknown
+  // token).
+  virtual Status add(Request request) = 0;
+  // Ends a request early; its last event has FinishReason::kAborted. Unknown ids are ignored.
+  virtual void abort(uint64_t request_id) = 0;
+  // True while requests wait or run.
+  virtual bool busy() const = 0;
+  // Advances every running request and returns what was committed. Each request ends with one event that has
+  // `finish`.
+  virtual Result<std::vector<TokenEvent>> step() = 0;
+};
+
+}  // namespace tercet::core

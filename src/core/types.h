@@ -1,0 +1,80 @@
+// The nouns of the engine: what a caller asks for and what it gets back, token by token. Plain values; no
+// tensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tercet::core {
+
+using TokenId = int32_t;
+
+// How the next token is chosen. The order in which the fields act, and their definitions: docs/sampling.md.
+// Defaults change nothing: the raw distribution.
+struct SamplingParams {
+  float temperature = 1.0f;         // 0: greedy (argmax, lowest id wins a tie)
+  int top_k = 0;                    // keep the k most likely; 0: all
+  float top_p = 1.0f;               // keep the smallest set whose probability reaches top_p; 1: all
+  float min_p = 0.0f;               // keep tokens with p >= min_p * max p; 0: all
+  float typical_p = 1.0f;           // locally typical sampling; 1: all
+  float repetition_penalty = 1.0f;  // over prompt and output
+  float presence_penalty = 0.0f;    // over output
+  float frequency_penalty = 0.0f;   // over output, times the count
+  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::optional<uint64_t> seed;  // absent: the engine draws one
+  int num_logprobs = -1;         // -1: none; 0: the chosen token's; n: the n best besides
+};
+
+// When to stop, besides the model's own end tokens.
+struct StopParams {
+  int max_tokens = -1;  // -1: until the context is full
+  int min_tokens = 0;   // end tokens are not sampled before
+  bool ignore_eos = false;
+  std::vector<std::string> stop_strings;
+  std::vector<TokenId> stop_token_ids;
+};
+
+struct Request {
+  uint64_t id = 0;
+  std::vector<TokenId> prompt;
+  SamplingParams sampling;
+  StopParams stop;
+  int priority = 0;        // lower runs first
+  std::string cache_salt;  // requests share cached prefixes only within one salt
+};
+
+enum class FinishReason {
+  kStop,    // a stop string, an end token, a stop token
+  kLength,  // max_tokens, or the context is full
+  kAborted,
+  kError,
+};
+
+struct TokenLogprob {
+  TokenId token = 0;
+  float logprob = 0;  // natural logarithm, of the raw logits
+};
+
+struct Usage {
+  int num_prompt_tokens = 0;
+  int num_cached_tokens = 0;  // of the prompt, found in the prefix cache
+  int num_output_tokens = 0;
+};
+
+// One committed token, or the end of a request. Events of a request arrive in order; exactly one has
+// `finish`.
+struct TokenEvent {
+  uint64_t request_id = 0;
+  std::optional<TokenId> token;  // absent on an event that only ends the request
+  std::string text;              // complete characters that this token released; may be empty
+  std::optional<TokenLogprob> logprob;
+  std::vector<TokenLogprob> top_logprobs;
+  std::optional<FinishReason> finish;
+  std::string error;           // with FinishReason::kError
+  std::optional<Usage> usage;  // with `finish`
+};
+
+}  // namespace tercet::core

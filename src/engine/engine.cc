@@ -1,0 +1,244 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/check.h"
+#include "sample/params.h"
+
+namespace tercet::engine {
+namespace {
+
+// Changes whenever the arithmetic does, so that cached and transferred KV is never mixed with another
+// definition's.
+constexpr std::string_view kArithmeticVersion = "1";
+
+std::vector<kv::KvGroupSpec> sized_groups(const model::DecoderSpec& spec, const EngineOptions& options) {
+  std::vector<kv::KvGroupSpec> groups = spec.kv_groups;
+  const int full = kv::blocks_for_tokens(options.num_kv_tokens);
+  const int sequences = (options.num_kv_tokens + options.context_length - 1) / options.context_length;
+  for (kv::KvGroupSpec& group : groups) {
+    // A window's blocks twice, so that the last turn's stay cached beside the next one's.
+    const int peak = kv::peak_blocks(group, options.context_length, options.scheduler.prefill_budget);
+    group.num_blocks =
+        group.kind == kv::GroupKind::kSlidingWindow ? std::min(full, 2 * sequences * peak) : full;
+  }
+  return groups;
+}
+
+bool contains(std::span<const core::TokenId> tokens, core::TokenId token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+std::string kv_salt(const EngineOptions& options) {
+  return fmt::format("arithmetic {}, kv type {}", kArithmeticVersion, static_cast<int>(options.kv_type));
+}
+
+Engine::Engine(const model::Decoder& decoder, const text::Tokenizer& tokenizer, backend::Device& device,
+               ThreadPool& threads, const EngineOptions& options)
+    : decoder_(decoder),
+      tokenizer_(tokenizer),
+      options_(options),
+      kv_(sized_groups(decoder.spec(), options), options.prefix_caching),
+      scheduler_(options.scheduler, &kv_),
+      context_(device, threads),
+      start_(std::chrono::steady_clock::now()) {}
+
+Result<std::unique_ptr<Engine>> Engine::create(const model::Decoder& decoder,
+                                               const text::Tokenizer& tokenizer, backend::Device& device,
+                                               ThreadPool& threads, const EngineOptions& options) {
+  TERCET_CHECK(options.context_length > 0 && options.num_kv_tokens >= options.context_length);
+  TERCET_TRY(sched::check_options(options.scheduler));
+  auto engine = std::unique_ptr<Engine>(new Engine(decoder, tokenizer, device, threads, options));
+  std::vector<int> group_blocks;
+  for (const kv::KvGroupSpec& group : engine->kv_.groups()) group_blocks.push_back(group.num_blocks);
+  TERCET_ASSIGN(engine->store_, device.kv_store(decoder.kv_store_spec(group_blocks, options.kv_type)));
+  return engine;
+}
+
+sched::Microseconds Engine::now() const {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start_)
+      .count();
+}
+
+Status Engine::add(core::Request request) {
+  const auto refuse = [](std::string where, std::string message) {
+    return Error{ErrorCode::kInvalidArgument, std::move(message), std::move(where)};
+  };
+  TERCET_TRY(sample::validate(request.sampling, decoder_.spec().vocab_size));
+  if (request.prompt.empty()) return refuse("prompt", "is empty: there is nothing to continue");
+  for (core::TokenId token : request.prompt)
+    if (token < 0 || token >= decoder_.spec().vocab_size)
+      return refuse("prompt", fmt::format("token {} is outside the vocabulary of {}", token,
+                                          decoder_.spec().vocab_size));
+  const int prompt_size = static_cast<int>(request.prompt.size());
+  if (prompt_size >= options_.context_length)
+    return refuse("prompt",
+                  fmt::format("has {} tokens, the context holds {}, and the answer needs room in it",
+                              prompt_size, options_.context_length));
+  if (sequences_.contains(request.id)) return refuse("id", fmt::format("{} is running already", request.id));
+
+  const int room = options_.context_length - prompt_size;
+  if (request.stop.max_tokens < 0 || request.stop.max_tokens > room) request.stop.max_tokens = room;
+  const std::string settings = kv_salt(options_);
+  const std::string_view salt_parts[] = {settings, request.cache_salt};
+  sched::SequenceInfo info;
+  info.id = request.id;
+  info.prompt = request.prompt;
+  info.max_new_tokens = request.stop.max_tokens;
+  info.priority = request.priority;
+  info.salt = kv::make_salt(salt_parts);
+  TERCET_TRY(scheduler_.add(std::move(info), now()));
+
+  Sequence sequence{std::move(request),  0, {}, text::Detokenizer(tokenizer_, {.skip_special = true}),
+                    text::StopMatcher(), 0, 0};
+  sequence.seed = sequence.request.sampling.seed.value_or(random_seed());
+  sequence.sampler = sample::SamplerState(sequence.request.prompt);
+  sequence.stop_matcher = text::StopMatcher(sequence.request.stop.stop_strings);
+  sequences_.emplace(sequence.request.id, std::move(sequence));
+  return {};
+}
+
+void Engine::abort(uint64_t request_id) {
+  const auto found = sequences_.find(request_id);
+  if (found == sequences_.end()) return;
+  scheduler_.abort(request_id);
+  core::TokenEvent event;
+  event.request_id = request_id;
+  finish(found->second, core::FinishReason::kAborted, event);
+  pending_events_.push_back(std::move(event));
+  sequences_.erase(found);
+}
+
+Result<std::vector<core::TokenEvent>> Engine::step() {
+  std::vector<core::TokenEvent> events = std::exchange(pending_events_, {});
+  const sched::StepPlan plan = scheduler_.schedule(now());
+  if (plan.sequences.empty()) {
+    context_.stream->prepare_kv(*store_, plan.batch);
+    return events;
+  }
+
+  if (const Status ran = run(plan); !ran.ok()) {
+    scheduler_.commit({});
+    for (const sched::PlannedSequence& planned : plan.sequences) fail(planned.id, ran.error(), events);
+    return events;
+  }
+  std::vector<sched::SequenceResult> results;
+  for (const sched::PlannedSequence& planned : plan.sequences)
+    results.push_back(commit(planned, logits_of(plan, planned), events));
+  scheduler_.commit(results);
+  return events;
+}
+
+// Leaves the logits of the plan's wanted rows in logits_.
+Status Engine::run(const sched::StepPlan& plan) {
+  TERCET_ASSIGN(const backend::Matrix logits, decoder_.forward(context_, *store_, plan.batch));
+  logits_.resize(static_cast<size_t>(logits.rows * logits.cols));
+  context_.stream->download(logits, logits_);
+  return {};
+}
+
+// The row after which a new token comes; empty for a sequence that does not sample in this step.
+std::span<const float> Engine::logits_of(const sched::StepPlan& plan,
+                                         const sched::PlannedSequence& planned) const {
+  if (!planned.samples) return {};
+  const std::vector<int32_t>& wanted = plan.batch.wanted_rows;
+  const auto row = std::lower_bound(wanted.begin(), wanted.end(), planned.first_row + planned.num_tokens - 1);
+  const auto vocab = static_cast<size_t>(decoder_.spec().vocab_size);
+  return std::span(logits_).subspan(static_cast<size_t>(row - wanted.begin()) * vocab, vocab);
+}
+
+sched::SequenceResult Engine::commit(const sched::PlannedSequence& planned, std::span<const float> logits,
+                                     std::vector<core::TokenEvent>& events) {
+  sched::SequenceResult result;
+  result.id = planned.id;
+  result.num_computed = planned.num_tokens;
+  Sequence& sequence = sequences_.at(planned.id);
+  sequence.num_cached_tokens = planned.num_cached;
+  core::TokenEvent event;
+  event.request_id = planned.id;
+  const int num_known = planned.first_position + planned.num_tokens;
+  const bool only_computes = sequence.request.stop.max_tokens == 0;
+  if (!planned.samples && !(only_computes && num_known == static_cast<int>(sequence.request.prompt.size())))
+    return result;
+
+  if (only_computes) {
+    finish(sequence, core::FinishReason::kLength, event);
+  } else {
+    const std::vector<core::TokenId> banned = banned_tokens(sequence);
+    sample::SampleContext context;
+    context.position = num_known;
+    context.seed = sequence.seed;
+    context.banned = banned;
+    auto sampled = sample::sample(logits, sequence.request.sampling, sequence.sampler, context, scratch_);
+    if (sampled.ok()) {
+      result.new_tokens = {sampled->token};
+      event.logprob = sampled->logprob;
+      event.top_logprobs = std::move(sampled->top_logprobs);
+      commit_token(sequence, sampled->token, event);
+    } else {
+      event.error = sampled.error().to_string();
+      finish(sequence, core::FinishReason::kError, event);
+    }
+  }
+  result.finished = event.finish.has_value();
+  if (result.finished) sequences_.erase(planned.id);
+  events.push_back(std::move(event));
+  return result;
+}
+
+void Engine::commit_token(Sequence& sequence, core::TokenId token, core::TokenEvent& event) {
+  const core::StopParams& stop = sequence.request.stop;
+  event.token = token;
+  sequence.sampler.push(token);
+  ++sequence.num_output_tokens;
+  const bool ends =
+      contains(stop.stop_token_ids, token) || (!stop.ignore_eos && tokenizer_.is_end_token(token));
+  if (!ends) {
+    const auto matched = sequence.stop_matcher.push(sequence.detokenizer.push(token));
+    event.text = matched.text;
+    if (matched.matched.has_value()) return finish(sequence, core::FinishReason::kStop, event);
+  }
+  if (ends) return finish(sequence, core::FinishReason::kStop, event);
+  if (sequence.num_output_tokens >= stop.max_tokens) finish(sequence, core::FinishReason::kLength, event);
+}
+
+// Adds the text that was held back, and what a last event says.
+void Engine::finish(Sequence& sequence, core::FinishReason reason, core::TokenEvent& event) {
+  event.text += sequence.stop_matcher.push(sequence.detokenizer.flush()).text;
+  event.text += sequence.stop_matcher.flush();
+  event.finish = reason;
+  event.usage = core::Usage{static_cast<int>(sequence.request.prompt.size()), sequence.num_cached_tokens,
+                            sequence.num_output_tokens};
+}
+
+void Engine::fail(uint64_t request_id, const Error& error, std::vector<core::TokenEvent>& events) {
+  scheduler_.abort(request_id);
+  core::TokenEvent event;
+  event.request_id = request_id;
+  event.error = error.to_string();
+  finish(sequences_.at(request_id), core::FinishReason::kError, event);
+  events.push_back(std::move(event));
+  sequences_.erase(request_id);
+}
+
+// End tokens, until min_tokens are out.
+std::vector<core::TokenId> Engine::banned_tokens(const Sequence& sequence) const {
+  const core::StopParams& stop = sequence.request.stop;
+  std::vector<core::TokenId> banned;
+  if (sequence.num_output_tokens >= stop.min_tokens) return banned;
+  if (!stop.ignore_eos) banned.assign(tokenizer_.end_tokens().begin(), tokenizer_.end_tokens().end());
+  banned.insert(banned.end(), stop.stop_token_ids.begin(), stop.stop_token_ids.end());
+  return banned;
+}
+
+}  // namespace tercet::engine

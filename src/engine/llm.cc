@@ -1,0 +1,102 @@
+#include "engine/llm.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "base/memory_info.h"
+
+namespace tercet::engine {
+namespace {
+
+constexpr int kMinContext = 512;
+
+// Bytes of KV that one more token of context takes, windows aside.
+int64_t kv_bytes_per_token(const model::DecoderSpec& spec, backend::KvType type) {
+  int64_t bytes = 0;
+  for (const model::LayerSpec& layer : spec.layers)
+    if (layer.window == 0)
+      bytes += backend::kv_block_bytes({layer.kv_group, spec.num_kv_heads, spec.head_dim}, type) /
+               kv::kBlockTokens;
+  return bytes;
+}
+
+Result<int64_t> packed_weight_bytes(const model::Package& package, const backend::Device& device) {
+  int64_t bytes = 0;
+  for (const format::GgufTensor& tensor : package.file->tensors()) {
+    const auto packed = device.packed_bytes(tensor.type, tensor.rows(), tensor.row_elements());
+    if (!packed.ok())
+      return Error{packed.error().code, packed.error().message, package.path + ": " + tensor.name};
+    bytes += *packed;
+  }
+  return bytes;
+}
+
+struct Context {
+  int length = 0;
+  std::string note;
+};
+
+Result<Context> choose_context(const model::Package& package, const LlmOptions& options,
+                               int64_t weight_bytes) {
+  const int trained = package.spec.context_length;
+  if (options.context_length > 0) {
+    Context context{options.context_length, ""};
+    if (context.length > trained)
+      context.note =
+          fmt::format("{} is more than the {} that the model was trained for", context.length, trained);
+    return context;
+  }
+  const int64_t per_token = std::max<int64_t>(1, kv_bytes_per_token(package.spec, options.kv_type));
+  const int64_t free = std::max<int64_t>(0, available_memory() - weight_bytes);
+  const int64_t fits = free / 2 / (per_token * options.num_sequences);
+  if (fits >= trained) return Context{trained, ""};
+  if (fits < kMinContext)
+    return Error{
+        ErrorCode::kExhausted,
+        fmt::format(
+            "{} MiB of memory are free beside the weights, too few for a context of {} tokens; -c sets a "
+            "smaller one",
+            free >> 20, kMinContext),
+        package.path};
+  const int length = static_cast<int>(fits / kv::kBlockTokens * kv::kBlockTokens);
+  return Context{length, fmt::format("of the model's {}; half of the free memory holds no more", trained)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Llm>> Llm::load(const std::string& path, const LlmOptions& options,
+                                       const model::LoadProgress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  auto llm = std::unique_ptr<Llm>(new Llm());
+  TERCET_ASSIGN(model::Package package, model::open_package(path, options.package));
+  llm->package_ = std::make_unique<model::Package>(std::move(package));
+  llm->device_ = backend::make_cpu_device(options.device);
+  llm->threads_ = std::make_unique<ThreadPool>(options.num_threads > 0 ? options.num_threads : usable_cpus());
+  TERCET_ASSIGN(const int64_t weight_bytes, packed_weight_bytes(*llm->package_, *llm->device_));
+  TERCET_ASSIGN(const Context context, choose_context(*llm->package_, options, weight_bytes));
+  TERCET_ASSIGN(model::DecoderWeights weights,
+                model::load_weights(llm->package_->spec, llm->package_->tensors, *llm->device_,
+                                    *llm->threads_, progress));
+  llm->stats_.weight_bytes = weights.bytes();
+  llm->decoder_ = std::make_unique<model::Decoder>(llm->package_->spec, std::move(weights));
+  // The metadata has been read too.
+  llm->package_->file->release_all();
+
+  EngineOptions engine;
+  engine.context_length = context.length;
+  engine.num_kv_tokens = context.length * options.num_sequences;
+  engine.kv_type = options.kv_type;
+  engine.scheduler.max_sequences = std::max(options.num_sequences, 1);
+  engine.scheduler.prefill_budget = options.prefill_chunk;
+  engine.scheduler.decode_budget = engine.scheduler.max_sequences;
+  engine.scheduler.token_budget = options.prefill_chunk + engine.scheduler.decode_budget;
+  TERCET_ASSIGN(llm->engine_, Engine::create(*llm->decoder_, llm->package_->tokenizer, *llm->device_,
+                                             *llm->threads_, engine));
+  llm->stats_.kv_bytes = llm->engine_->kv_bytes();
+  llm->stats_.context_note = context.note;
+  llm->stats_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return llm;
+}
+
+}  // namespace tercet::engine

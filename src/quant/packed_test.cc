@@ -1,0 +1,81 @@
+#include "quant/packed.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "quant/codec.h"
+
+namespace tercet::quant {
+namespace {
+
+// Rows of random blocks: every bit pattern a file may hold, except scales that are not finite.
+std::vector<std::byte> random_row(DType type, int64_t inputs, std::mt19937& random) {
+  std::vector<std::byte> row(static_cast<size_t>(dtype_row_bytes(type, inputs)));
+  std::vector<float> values(static_cast<size_t>(inputs));
+  const auto block_bytes = static_cast<size_t>(dtype_info(type).block_bytes);
+  for (size_t begin = 0; begin < row.size(); begin += block_bytes) {
+    bool finite = false;
+    while (!finite) {
+      for (size_t i = 0; i < block_bytes; ++i) row[begin + i] = static_cast<std::byte>(random());
+      const int elements = dtype_info(type).block_elements;
+      dequantize_row(type, row.data() + begin, values.data(), elements);
+      finite = true;
+      for (int i = 0; i < elements; ++i) finite = finite && std::isfinite(values[static_cast<size_t>(i)]);
+    }
+  }
+  return row;
+}
+
+class Packed : public testing::TestWithParam<DType> {};
+
+TEST_P(Packed, KeepsTheFormatsValuesBitForBit) {
+  const DType type = GetParam();
+  const PackedLayout& layout = *packed_layout(type);
+  std::mt19937 random(7);
+  for (int64_t inputs : {layout.block, 3 * layout.block, 9 * layout.block, 28 * layout.block}) {
+    std::vector<std::vector<std::byte>> rows;
+    const std::byte* pointers[kPanelRows] = {};
+    for (int r = 0; r < 13; ++r) {
+      rows.push_back(random_row(type, inputs, random));
+      pointers[r] = rows.back().data();
+    }
+    std::vector<std::byte> panel(static_cast<size_t>(panel_bytes(layout, inputs)), std::byte{0xAA});
+    pack_panel(type, pointers, inputs, panel.data());
+    std::vector<float> expected(static_cast<size_t>(inputs)), got(expected.size());
+    for (int r = 0; r < kPanelRows; ++r) {
+      unpack_row(layout, panel.data(), inputs, r, got.data());
+      if (r < 13) {
+        dequantize_row(type, pointers[r], expected.data(), inputs);
+      } else {
+        unpack_row(layout, panel.data(), inputs, r, expected.data());
+        for (float value : expected) ASSERT_EQ(value, 0.0f);
+      }
+      for (size_t i = 0; i < expected.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(expected[i] + 0.0f), std::bit_cast<uint32_t>(got[i] + 0.0f))
+            << dtype_name(type) << " row " << r << " column " << i;
+    }
+  }
+}
+
+TEST_P(Packed, CostsAtMostAFifthMoreThanTheFile) {
+  const PackedLayout& layout = *packed_layout(GetParam());
+  const int64_t packed = panel_bytes(layout, 2048);
+  EXPECT_LE(static_cast<double>(packed), 1.2 * static_cast<double>(16 * dtype_row_bytes(GetParam(), 2048)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, Packed,
+                         testing::Values(DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ8_0,
+                                         DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K,
+                                         DType::kQ6_K),
+                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+TEST(Packed, FloatTypesHaveNoPackedLayout) {
+  EXPECT_EQ(packed_layout(DType::kF32), nullptr);
+  EXPECT_EQ(packed_layout(DType::kBF16), nullptr);
+}
+
+}  // namespace
+}  // namespace tercet::quant

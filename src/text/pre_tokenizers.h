@@ -1,0 +1,26 @@
+// The pre-tokenizers that GGUF names in tokenizer.ggml.pre, as llama.cpp defines them (src/llama-vocab.cpp).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/splitter.h"
+
+namespace tercet::text {
+
+struct PreTokenizer {
+  std::vector<SplitPattern> splits;
+  bool ignore_merges = false;
+  bool adds_bos = false;        // where the file does not say
+  bool clean_up_spaces = true;  // when decoding
+  bool escapes_spaces = false;  // SentencePiece-style BPE: spaces are U+2581, symbols are characters
+};
+
+// False when `name` is unknown; else `out` is set.
+bool find_pre_tokenizer(std::string_view name, PreTokenizer& out);
+
+// Every known name, in alphabetical order.
+std::vector<std::string_view> pre_tokenizer_names();
+
+}  // namespace tercet::text

@@ -1,0 +1,43 @@
+// SentencePiece's unigram language model (Kudo 2018): of all ways to cut a text into tokens the one with the
+// greatest sum of log-probabilities, found by Viterbi. Immutable; safe from any thread.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "text/merge.h"
+#include "text/vocabulary.h"
+
+namespace tercet::text {
+
+class UnigramModel {
+ public:
+  // `vocabulary` outlives the model; `scores`: natural logarithms, one finite number for each token. A
+  // character that no token covers becomes its bytes' tokens if all of `byte_tokens` exist, else `unknown` (a
+  // run of them is one), else nothing.
+  UnigramModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+               const std::array<TokenId, 256>& byte_tokens, TokenId unknown);
+
+  // Time: the text's length times the longest token's, at most.
+  void encode(std::string_view text, MergeScratch& scratch, std::vector<TokenId>& out) const;
+
+ private:
+  struct Edge {
+    uint64_t key = ~uint64_t{0};  // node << 8 | byte
+    uint32_t node = 0;
+  };
+  uint32_t child(uint32_t node, unsigned char byte) const;
+  void add(std::string_view text, TokenId token);
+
+  // A trie over the token texts: edges in one open-addressing table, node 0 is the root.
+  std::vector<Edge> edges_;
+  std::vector<TokenId> node_token_;
+  std::vector<float> scores_;
+  std::array<TokenId, 256> byte_tokens_;
+  bool has_all_bytes_ = false;
+  TokenId unknown_;
+  double unknown_score_ = 0;
+};
+
+}  // namespace tercet::text
