@@ -23,14 +23,16 @@ void print_error(std::string message) {
 int main(int argc, char** argv) {
   CLI::App app("Runs open language models on your own machine.", "tercet");
   app.set_version_flag("--version", "tercet " TERCET_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.get_formatter()->column_width(34);
   tercet::app::Action action;
   tercet::app::add_run_command(app, &action);
   tercet::app::add_pull_command(app, &action);
   tercet::app::add_inspect_command(app, &action);
+  tercet::app::add_bench_command(app, &action);
   try {
     app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw CLI::RequiredError("A command");
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version);
   } catch (const CLI::ParseError& error) {

@@ -97,11 +97,11 @@ Result<std::pair<core::TokenId, float>> parse_logit_bias(std::string_view text) 
     const auto token = parse<core::TokenId>(text.substr(0, split));
     // from_chars takes a minus sign and no plus.
     const auto bias = parse<float>(text.substr(text[split] == '-' ? split : split + 1));
-    if (token && *token >= 0 && bias && !std::isnan(*bias)) return std::pair(*token, *bias);
+    if (token && *token >= 0 && bias && std::isfinite(*bias)) return std::pair(*token, *bias);
   }
   return Error{
       ErrorCode::kInvalidArgument,
-      fmt::format("is {}, expected a token id and a bias as in 15043+1.5, 15043-1 or 15043=-inf", text),
+      fmt::format("is {}, expected a token id and a bias as in 15043+1.5, 15043-1 or 15043=-1", text),
       "logit-bias"};
 }
 

@@ -30,7 +30,7 @@ Status set_sampling(core::SamplingParams& params, std::string_view name, std::st
 // "temp 0.8, top-k 40, ..."
 std::string describe(const core::SamplingParams& params);
 
-// A token id and a bias, as in 15043+1.5, 15043-1 or 15043=-inf.
+// A token id and a finite bias, as in 15043+1.5, 15043-1 or 15043=-1.
 Result<std::pair<core::TokenId, float>> parse_logit_bias(std::string_view text);
 
 }  // namespace tercet::app

@@ -93,6 +93,7 @@ Result<std::unique_ptr<Llm>> Llm::load(const std::string& path, const LlmOptions
   engine.scheduler.token_budget = options.prefill_chunk + engine.scheduler.decode_budget;
   TERCET_ASSIGN(llm->engine_, Engine::create(*llm->decoder_, llm->package_->tokenizer, *llm->device_,
                                              *llm->threads_, engine));
+  llm->kv_type_ = options.kv_type;
   llm->stats_.kv_bytes = llm->engine_->kv_bytes();
   llm->stats_.context_note = context.note;
   llm->stats_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

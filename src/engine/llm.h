@@ -42,6 +42,7 @@ class Llm {
   ThreadPool& threads() { return *threads_; }
   Engine& engine() { return *engine_; }
   const LoadStats& load_stats() const { return stats_; }
+  backend::KvType kv_type() const { return kv_type_; }
 
  private:
   Llm() = default;
@@ -51,6 +52,7 @@ class Llm {
   std::unique_ptr<model::Decoder> decoder_;
   std::unique_ptr<Engine> engine_;
   LoadStats stats_;
+  backend::KvType kv_type_ = backend::KvType::kF16;
 };
 
 }  // namespace tercet::engine

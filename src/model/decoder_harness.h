@@ -1,4 +1,5 @@
-// For tests: a decoder on the CPU device without an engine, and sequences whose rows a test places where it likes.
+// For tests: a decoder on the CPU device without an engine, and sequences whose rows a test places where it
+// likes.
 #pragma once
 
 #include <cstdlib>
@@ -13,7 +14,8 @@
 
 namespace tercet::model {
 
-// The path of a model that `tercet pull` fetched into the folder that TERCET_MODELS names; "" when it is not there.
+// The path of a model that `tercet pull` fetched into the folder that TERCET_MODELS names; "" when it is not
+// there.
 inline std::string test_model(const std::string& name) {
   const char* folder = std::getenv("TERCET_MODELS");
   if (folder == nullptr) return "";
@@ -21,7 +23,8 @@ inline std::string test_model(const std::string& name) {
   return std::filesystem::exists(path) ? path : "";
 }
 
-// Rows of one sequence in a step: its tokens from `position` on, whose block tables begin at block `first_block`.
+// Rows of one sequence in a step: its tokens from `position` on, whose block tables begin at block
+// `first_block`.
 struct TestRows {
   std::vector<int32_t> tokens;
   int position = 0;

@@ -1,5 +1,5 @@
-// The real models against float32 references made with other software (tests/data/reference): the reference's greedy
-// continuation is forced, and the distribution at each of its positions compared.
+// The real models against float32 references made with other software (tests/data/reference): the reference's
+// greedy continuation is forced, and the distribution at each of its positions compared.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,8 @@ struct Agreement {
 double logsumexp(const float* logits, size_t vocab) {
   const float max = *std::max_element(logits, logits + vocab);
   double sum = 0;
-  for (size_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[i]) - static_cast<double>(max));
+  for (size_t i = 0; i < vocab; ++i)
+    sum += std::exp(static_cast<double>(logits[i]) - static_cast<double>(max));
   return static_cast<double>(max) + std::log(sum);
 }
 
@@ -60,7 +61,7 @@ Agreement compare(DecoderHarness& harness, const std::string& reference_name) {
 struct Case {
   const char* model;
   const char* reference;
-  bool hook;                    // F32 activations and KV
+  bool hook;                     // F32 activations and KV
   double max_listed_difference;  // 1.15 times llama.cpp's (tests/data/reference/README.md)
 };
 void PrintTo(const Case& c, std::ostream* os) { *os << c.model << (c.hook ? " in F32" : " as shipped"); }
@@ -70,7 +71,8 @@ class Reference : public testing::TestWithParam<Case> {};
 TEST_P(Reference, AgreesWithFloat32) {
   const Case& c = GetParam();
   const std::string path = test_model(c.model);
-  if (path.empty()) GTEST_SKIP() << "tercet pull " << c.model << " and set TERCET_MODELS to the folder it names";
+  if (path.empty())
+    GTEST_SKIP() << "tercet pull " << c.model << " and set TERCET_MODELS to the folder it names";
   DecoderHarness::Options options;
   options.device.widen_weights = c.hook;
   options.kv_type = c.hook ? backend::KvType::kF32 : backend::KvType::kF16;
@@ -78,8 +80,9 @@ TEST_P(Reference, AgreesWithFloat32) {
   const Agreement a = compare(harness, c.reference);
   const double top1 = static_cast<double>(a.same_top1) / a.positions;
   const double chosen = a.chosen_difference / a.positions, listed = a.listed_difference / a.listed;
-  std::printf("%s%s: top-1 %.2f %% of %d, mean |difference| of the chosen log-probability %.5f, of the listed %.5f\n",
-              c.model, c.hook ? " in F32" : "", 100 * top1, a.positions, chosen, listed);
+  std::printf(
+      "%s%s: top-1 %.2f %% of %d, mean |difference| of the chosen log-probability %.5f, of the listed %.5f\n",
+      c.model, c.hook ? " in F32" : "", 100 * top1, a.positions, chosen, listed);
   EXPECT_GE(top1, c.hook ? 0.998 : 0.95);
   EXPECT_LE(chosen, c.hook ? 0.001 : 0.045);
   if (!c.hook) {
@@ -97,7 +100,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Reference,
                                          Case{"qwen2.5-coder-1.5b", "q15", true, 0},
                                          Case{"qwen2.5-coder-1.5b", "q15", false, 1.15 * 0.055}),
                          [](const auto& info) {
-                           std::string name = std::string(info.param.model) + (info.param.hook ? "_f32" : "_shipped");
+                           std::string name =
+                               std::string(info.param.model) + (info.param.hook ? "_f32" : "_shipped");
                            for (char& c : name)
                              if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
                            return name;

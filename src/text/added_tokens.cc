@@ -124,12 +124,21 @@ void AddedTokenMatcher::split_longest_first(std::string_view text, bool parse_sp
   std::vector<Match> cluster;
   std::vector<bool> taken;
   size_t begin = 0, end = 0, done = 0;
+  const auto add = [&](size_t at, size_t length, TokenId id) {
+    if (at > done) fragments.push_back({text.substr(done, at - done), kNoToken});
+    fragments.push_back({text.substr(at, length), id});
+    done = at + length;
+  };
   const auto resolve = [&] {
-    if (cluster.empty()) return;
-    if (begin > done) fragments.push_back({text.substr(done, begin - done), kNoToken});
-    done = end;
-    if (cluster.size() > kMaxCluster)
-      return split_in_passes(text.substr(begin, end - begin), parse_special, fragments);
+    if (cluster.size() > kMaxCluster) {
+      std::vector<Fragment> parts;
+      split_in_passes(text.substr(begin, end - begin), parse_special, parts);
+      for (const Fragment& part : parts) {
+        if (part.id != kNoToken)
+          add(static_cast<size_t>(part.text.data() - text.data()), part.text.size(), part.id);
+      }
+      return;
+    }
     std::stable_sort(cluster.begin(), cluster.end(), [](const Match& a, const Match& b) {
       return a.token->content.size() > b.token->content.size();
     });
@@ -142,13 +151,7 @@ void AddedTokenMatcher::split_longest_first(std::string_view text, bool parse_sp
     });
     std::sort(cluster.begin(), cluster.end(),
               [](const Match& a, const Match& b) { return a.begin < b.begin; });
-    for (size_t i = 0, at = begin; i <= cluster.size(); ++i) {
-      const size_t next = i < cluster.size() ? cluster[i].begin : end;
-      if (next > at) fragments.push_back({text.substr(at, next - at), kNoToken});
-      if (i == cluster.size()) break;
-      fragments.push_back({text.substr(next, cluster[i].token->content.size()), cluster[i].token->id});
-      at = cluster[i].end();
-    }
+    for (const Match& m : cluster) add(m.begin, m.token->content.size(), m.token->id);
   };
   for (size_t pos = 0; pos < text.size(); ++pos) {
     for_each_at(text, pos, [&](const AddedToken& token) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
@@ -215,6 +216,21 @@ TEST(ChatTemplate, RaiseExceptionSpeaksTheTemplatesWords) {
       parse("line\n  {{ raise_exception('System role not supported') }}").render(plain_input("user", ""));
   EXPECT_EQ(error.error().message, "System role not supported");
   EXPECT_EQ(error.error().where, "template line 2, column 21");
+}
+
+// The fuzzer's seeds, with a plain message. What they make does not matter; sanitizers judge the run.
+TEST(ChatTemplate, FuzzSeedsRenderOrFail) {
+  int count = 0;
+  for (const auto& file : std::filesystem::directory_iterator(TERCET_TEST_DATA "/fuzz/chat_template")) {
+    const std::string seed = read_file(file.path()).value();
+    const auto chat = ChatTemplate::parse(seed.substr(0, seed.find('\0')));
+    if (chat.ok()) {
+      const bool renders = chat->render(plain_input("user", "hi")).ok();
+      EXPECT_EQ(chat->render(plain_input("user", "hi")).ok(), renders) << file.path();
+    }
+    ++count;
+  }
+  EXPECT_GT(count, 0);
 }
 
 TEST(ChatTemplate, RendersFromManyThreads) {

@@ -190,7 +190,6 @@ void Tokenizer::Data::encode_words(std::string_view text, bool is_first, MergeSc
     next.clear();
     for (const std::string_view word : words) splitter.split(word, next);
     std::swap(words, next);
-    scratch.steps += text.size();
   }
   for (std::string_view word : words) {
     while (!word.empty()) {
@@ -226,7 +225,6 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions opti
   std::vector<Fragment> fragments;
   d.added.split(text, options.parse_special, fragments);
   MergeScratch scratch;
-  scratch.steps = 2 * text.size();
   for (const Fragment& fragment : fragments) {
     if (fragment.id != kNoToken) {
       out.push_back(fragment.id);

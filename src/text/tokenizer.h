@@ -33,7 +33,7 @@ class Tokenizer {
   // compile.
   static Result<Tokenizer> create(TokenizerSpec spec);
 
-  // `steps`, if given, grows by the work done: characters looked at, look-ups and heap operations.
+  // `steps`, if given, grows by the model's work: symbols, look-ups and heap operations.
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {},
                               uint64_t* steps = nullptr) const;
 

@@ -272,6 +272,9 @@ Status Reader::set_token(const std::string& text, int64_t id, size_t limit) {
   }
   const auto i = static_cast<size_t>(id);
   if (i >= tokens_.size()) tokens_.resize(i + 1);
+  if (!tokens_[i].empty() && tokens_[i] != text) {
+    return corrupt("vocab", fmt::format("tokens {:?} and {:?} both have the id {}", tokens_[i], text, id));
+  }
   tokens_[i] = text;
   return {};
 }

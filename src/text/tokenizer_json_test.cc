@@ -123,6 +123,8 @@ TEST(TokenizerJson, WhatIsWrongIsNamed) {
               HasSubstr("\"WordLevel\" is not supported"));
   EXPECT_THAT(error_after([](json& f) { f["model"]["vocab"]["b"] = 4000000000; }),
               HasSubstr("id 4000000000"));
+  EXPECT_THAT(error_after([](json& f) { f["model"]["vocab"]["b"] = 0; }), HasSubstr("both have the id 0"));
+  EXPECT_THAT(error_after([](json& f) { f["added_tokens"][0]["id"] = 0; }), HasSubstr("both have the id 0"));
   EXPECT_THAT(error_after([](json& f) { f["model"]["vocab"]["b"] = "x"; }), HasSubstr("is no integer"));
   EXPECT_THAT(error_after([](json& f) { f["model"]["merges"] = {"a x"}; }),
               HasSubstr("not of tokens in the vocabulary"));

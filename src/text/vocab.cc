@@ -45,19 +45,34 @@ constexpr std::string_view kEndTexts[] = {
     "<｜end▁of▁sentence｜>",
     "[e~[",
 };
-// Fill-in-the-middle tokens, which llama.cpp makes control tokens; those of the second list end a generation
-// as well.
-constexpr std::string_view kFimTexts[] = {
-    "<|fim_prefix|>", "<fim-prefix>",    "<fim_prefix>",    "<｜fim▁begin｜>", "<PRE>",
-    "▁<PRE>",         "<|code_prefix|>", "<|prefix|>",      "<|fim_suffix|>",  "<fim-suffix>",
-    "<fim_suffix>",   "<｜fim▁hole｜>",  "<SUF>",           "▁<SUF>",          "<|code_suffix|>",
-    "<|suffix|>",     "<|fim_middle|>",  "<fim-middle>",    "<fim_middle>",    "<｜fim▁end｜>",
-    "<MID>",          "▁<MID>",          "<|code_middle|>", "<|middle|>",
+// Fill-in-the-middle tokens: where the file names none, the first that the vocabulary has becomes a control
+// token. The last three kinds end a generation as well.
+struct FimKind {
+  TokenId VocabSpec::*id;
+  std::vector<std::string_view> texts;
+  bool ends_generation;
 };
-constexpr std::string_view kFimEndTexts[] = {
-    "<|fim_pad|>",   "<fim-pad>",  "<fim_pad>", "<PAD>",      "[PAD]",        "<|fim_repo|>",
-    "<|repo_name|>", "<fim-repo>", "<REPO>",    "<reponame>", "<|file_sep|>",
-};
+
+std::vector<FimKind> fim_kinds() {
+  return {
+      {&VocabSpec::fim_prefix,
+       {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
+        "<|code_prefix|>", "<|prefix|>"},
+       false},
+      {&VocabSpec::fim_suffix,
+       {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>",
+        "<|code_suffix|>", "<|suffix|>"},
+       false},
+      {&VocabSpec::fim_middle,
+       {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>",
+        "<|code_middle|>", "<|middle|>"},
+       false},
+      {&VocabSpec::fim_pad, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}, true},
+      {&VocabSpec::fim_repo, {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}, true},
+      {&VocabSpec::fim_separator, {"<|file_sep|>"}, true},
+  };
+}
+
 // Control tokens of a text format that callers must see.
 constexpr std::string_view kVisibleTexts[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"};
 
@@ -75,11 +90,19 @@ Status check_sizes(const VocabSpec& v) {
       return corrupt("scores", fmt::format("the score of token {} is {}", id, v.scores[id]));
   }
   const std::pair<TokenId, const char*> ids[] = {
-      {v.bos, "bos_token_id"},          {v.eos, "eos_token_id"},
-      {v.eot, "eot_token_id"},          {v.eom, "eom_token_id"},
-      {v.unknown, "unknown_token_id"},  {v.separator, "seperator_token_id"},
-      {v.pad, "padding_token_id"},      {v.fim_pad, "fim_pad_token_id"},
-      {v.fim_repo, "fim_rep_token_id"}, {v.fim_separator, "fim_sep_token_id"},
+      {v.bos, "bos_token_id"},
+      {v.eos, "eos_token_id"},
+      {v.eot, "eot_token_id"},
+      {v.eom, "eom_token_id"},
+      {v.unknown, "unknown_token_id"},
+      {v.separator, "seperator_token_id"},
+      {v.pad, "padding_token_id"},
+      {v.fim_pad, "fim_pad_token_id"},
+      {v.fim_repo, "fim_rep_token_id"},
+      {v.fim_separator, "fim_sep_token_id"},
+      {v.fim_prefix, "fim_pre_token_id"},
+      {v.fim_suffix, "fim_suf_token_id"},
+      {v.fim_middle, "fim_mid_token_id"},
   };
   for (const auto& [id, key] : ids) {
     if (id != kNoToken && (id < 0 || static_cast<size_t>(id) >= size)) {
@@ -107,20 +130,19 @@ void add_end_token(TokenId id, std::vector<TokenId>& ends) {
 // Finds the end tokens and corrects types by what tokens are called, as llama.cpp does.
 std::vector<TokenId> resolve_special_tokens(VocabSpec& v, const Vocabulary& tokens) {
   std::vector<TokenId> ends = v.more_end_tokens;
-  const auto make_control = [&](std::string_view text, bool ends_generation) {
+  const auto make_control = [&](std::string_view text) {
     const TokenId id = tokens.find(text);
-    if (id == kNoToken) return;
-    v.types[static_cast<size_t>(id)] = TokenType::kControl;
-    if (ends_generation) add_end_token(id, ends);
+    if (id != kNoToken) v.types[static_cast<size_t>(id)] = TokenType::kControl;
+    return id;
   };
-  for (const std::string_view text : kEndTexts) make_control(text, true);
-  // Of the repository and separator names the file's own ids take precedence.
-  for (const std::string_view text : kFimTexts) make_control(text, false);
-  if (v.fim_pad == kNoToken || v.fim_repo == kNoToken || v.fim_separator == kNoToken) {
-    for (const std::string_view text : kFimEndTexts) make_control(text, true);
+  for (const std::string_view text : kEndTexts) add_end_token(make_control(text), ends);
+  for (const FimKind& kind : fim_kinds()) {
+    for (auto text = kind.texts.begin(); v.*kind.id == kNoToken && text != kind.texts.end(); ++text) {
+      v.*kind.id = make_control(*text);
+    }
+    if (kind.ends_generation) add_end_token(v.*kind.id, ends);
   }
-  for (const TokenId id : {v.eos, v.eot, v.eom, v.fim_pad, v.fim_repo, v.fim_separator})
-    add_end_token(id, ends);
+  for (const TokenId id : {v.eos, v.eot, v.eom}) add_end_token(id, ends);
 
   for (const std::string_view text : kVisibleTexts) {
     const TokenId id = tokens.find(text);

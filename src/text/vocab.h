@@ -40,6 +40,7 @@ struct VocabSpec {
 
   TokenId bos = kNoToken, eos = kNoToken, eot = kNoToken, eom = kNoToken;
   TokenId unknown = kNoToken, separator = kNoToken, pad = kNoToken;
+  TokenId fim_prefix = kNoToken, fim_suffix = kNoToken, fim_middle = kNoToken;
   TokenId fim_pad = kNoToken, fim_repo = kNoToken, fim_separator = kNoToken;
   std::vector<TokenId> more_end_tokens;  // besides those that llama.cpp knows by their text
   bool add_bos = false, add_eos = false;

@@ -133,11 +133,19 @@ Status read_lists(const MetadataSource& m, VocabSpec& v) {
 
 Status read_ids(const MetadataSource& m, VocabSpec& v) {
   const std::pair<const char*, TokenId*> ids[] = {
-      {"bos_token_id", &v.bos},          {"eos_token_id", &v.eos},
-      {"eot_token_id", &v.eot},          {"eom_token_id", &v.eom},
-      {"unknown_token_id", &v.unknown},  {"seperator_token_id", &v.separator},
-      {"padding_token_id", &v.pad},      {"fim_pad_token_id", &v.fim_pad},
-      {"fim_rep_token_id", &v.fim_repo}, {"fim_sep_token_id", &v.fim_separator},
+      {"bos_token_id", &v.bos},
+      {"eos_token_id", &v.eos},
+      {"eot_token_id", &v.eot},
+      {"eom_token_id", &v.eom},
+      {"unknown_token_id", &v.unknown},
+      {"seperator_token_id", &v.separator},
+      {"padding_token_id", &v.pad},
+      {"fim_pad_token_id", &v.fim_pad},
+      {"fim_rep_token_id", &v.fim_repo},
+      {"fim_sep_token_id", &v.fim_separator},
+      {"fim_pre_token_id", &v.fim_prefix},
+      {"fim_suf_token_id", &v.fim_suffix},
+      {"fim_mid_token_id", &v.fim_middle},
   };
   for (const auto& [name, id] : ids) TERCET_TRY(read_id(m, name, v.tokens.size(), *id));
   return {};

@@ -197,7 +197,7 @@ def platform_if(root):
 def app_only(root):
     # Tests may set the environment that they test, and find the real models through it.
     return lines_matching(root, APP_ONLY, "flags, environment and terminal belong in app/",
-                          lambda p: p.parts[1] == "app" or p.name.endswith("_test.cc") or p.name.startswith("test_"))
+                          lambda p: p.parts[1] == "app" or re.search(r"_test\.cc$|_harness\.(h|cc)$|^test_", p.name))
 
 
 def markers(root):

@@ -25,10 +25,10 @@ struct SliceRange {
 
 std::optional<int64_t> slice_part(const Value& value) {
   if (value.is_none()) return std::nullopt;
-  return value.integer();
+  if (const auto integer = value.integer()) return integer;
+  if (value.is_undefined()) fail_undefined(value);
+  fail("slice indices must be integers or None");
 }
-
-bool is_slice_part(const Value& value) { return value.is_none() || value.integer().has_value(); }
 
 SliceRange slice_range(size_t size, const Value& start, const Value& stop, const Value& step) {
   const auto length = static_cast<int64_t>(size);
@@ -218,9 +218,8 @@ Value subscript(Runtime& runtime, const Value& object, const Value& index) {
 Value slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step) {
   if (object.is_undefined()) fail_undefined(object);
   const List* list = object.list();
-  const bool is_sequence = list != nullptr || object.string() != nullptr;
-  if (!is_sequence || !is_slice_part(start) || !is_slice_part(stop) || !is_slice_part(step)) {
-    return Value::undefined(describe_object(object) + " has no such slice");
+  if (list == nullptr && object.string() == nullptr) {
+    fail(std::string("a value of type ") + object.type_name() + " cannot be sliced");
   }
   if (const auto* text = object.string()) return slice_string(runtime, *text, start, stop, step);
   std::vector<Value> items;

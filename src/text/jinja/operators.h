@@ -23,7 +23,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& item);
 
 // object[index]: an item first, then an attribute; undefined where there is neither.
 Value subscript(Runtime& runtime, const Value& object, const Value& index);
-// object[start:stop:step]; a part that is none is absent. Undefined where the object or a part is of another type.
+// object[start:stop:step]; a part that is none is absent.
 Value slice(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step);
 
 // The items that a {% for %} sees: of a string its characters, of a dict its keys.

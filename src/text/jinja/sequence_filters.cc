@@ -244,11 +244,16 @@ const std::string& name_argument(const Arguments& arguments, size_t position, co
   return arguments.positional[position].string()->bytes();
 }
 
+// What map and select work on: nothing for whatever is false, as in Jinja.
+std::vector<Value> items_if_any(Runtime& runtime, const Value& value) {
+  return value.truthy() ? iterate(runtime, value) : std::vector<Value>();
+}
+
 Value map(Runtime& runtime, const Value& self, const Arguments& arguments) {
   std::vector<Value> result;
   if (arguments.positional.empty()) {
     const BoundArguments args(arguments, "map", {"attribute", "default"}, 1);
-    for (const Value& item : iterate(runtime, self)) {
+    for (const Value& item : items_if_any(runtime, self)) {
       Value value = attribute_by_path(runtime, item, args[0]);
       result.push_back(value.is_undefined() && args.has(1) ? args[1] : std::move(value));
     }
@@ -259,7 +264,8 @@ Value map(Runtime& runtime, const Value& self, const Arguments& arguments) {
   if (filter == nullptr) fail("No filter named '" + name + "'.");
   const Arguments filter_arguments = rest(arguments, 1);
   const Runtime::Nested nested(runtime);
-  for (const Value& item : iterate(runtime, self)) result.push_back(filter(runtime, item, filter_arguments));
+  for (const Value& item : items_if_any(runtime, self))
+    result.push_back(filter(runtime, item, filter_arguments));
   return runtime.list(std::move(result));
 }
 
@@ -279,7 +285,7 @@ Value select(Runtime& runtime, const Value& self, const Arguments& arguments) {
   }
   const Runtime::Nested nested(runtime);
   std::vector<Value> result;
-  for (const Value& item : iterate(runtime, self)) {
+  for (const Value& item : items_if_any(runtime, self)) {
     const Value value = by_attribute ? attribute_by_path(runtime, item, arguments.positional[0]) : item;
     const bool holds = test != nullptr ? test(runtime, value, test_arguments).truthy() : value.truthy();
     if (holds == wanted) result.push_back(item);

@@ -6,6 +6,7 @@
 #include "text/jinja/builtins.h"
 #include "text/jinja/error.h"
 #include "text/jinja/operators.h"
+#include "text/jinja/print.h"
 #include "text/jinja/utf8.h"
 
 namespace tercet::text::jinja {
@@ -73,8 +74,8 @@ Value same_as(Runtime&, const Value& self, const Arguments& arguments) {
 
 template <bool wants_upper>
 Value has_case(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  if (self.string() == nullptr) return false;
-  return find_string_method(wants_upper ? "isupper" : "islower")(runtime, self, arguments);
+  const Value text = runtime.string(to_text(runtime, self));
+  return find_string_method(wants_upper ? "isupper" : "islower")(runtime, text, arguments);
 }
 
 template <Method (*find)(std::string_view)>

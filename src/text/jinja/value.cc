@@ -99,6 +99,7 @@ bool Value::same_object(const Value& other) const {
 std::optional<std::string> hash_key(const Value& value) {
   if (const auto* text = value.string()) return "s" + text->bytes();
   if (value.is_none()) return "n";
+  if (value.is_undefined()) return "u";
   if (const auto integer = value.integer()) return "i" + std::to_string(*integer);
   if (const auto* big = value.get_if<BigInt>()) return "i" + *big->digits;
   if (const auto* number = value.get_if<double>()) {

@@ -2,9 +2,9 @@
 // kernels ask for. Included only by files compiled for AVX-512 F, BW, DQ and VL.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
+
+#include "backend/cpu/isa/avx512_intrinsics.h"
 
 namespace tercet::backend {
 namespace TERCET_ISA {

@@ -2,11 +2,11 @@
 // bytes. `IntOps` needs no VNNI; `VnniOps` adds its byte dot product.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "backend/cpu/isa/avx512_intrinsics.h"
 
 namespace tercet::backend {
 namespace TERCET_ISA {
@@ -83,7 +83,7 @@ struct IntOps {
   static F fmsub(F a, F b, F c) { return _mm512_fmsub_ps(a, b, c); }
 };
 
-#ifdef __AVX512VNNI__
+#if defined(__AVX512VNNI__) || defined(TERCET_EMULATE_AVX512)
 struct VnniOps : IntOps {
   static constexpr bool kVnni = true;
   // acc + the four products of unsigned codes and signed activations, per 32-bit lane.

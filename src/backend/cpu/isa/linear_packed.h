@@ -232,11 +232,13 @@ struct PackedLinear {
     if (count - i == 1) rest(std::integral_constant<int, 1>{});
   }
 
-  static constexpr int64_t kRowBlock = 128;
+  static constexpr int64_t kMaxRowBlock = 128;
+  // Activation codes that stay in the second-level cache while panels pass by.
+  static constexpr int64_t kCachedCodes = 192 << 10;
 
   static void panel_rows(const LinearTask& task, const QuantizedRows& x, int64_t panel, int64_t begin,
                          int64_t count) {
-    alignas(64) float acc[kRowBlock * 16];
+    alignas(64) float acc[kMaxRowBlock * 16];
     alignas(64) std::byte bytes[quant::kSpan * quant::kPanelRows];
     std::memset(acc, 0, static_cast<size_t>(count) * 16 * sizeof(float));
     const std::byte* weights = task.panels + panel * task.panel_stride;
@@ -266,8 +268,9 @@ struct PackedLinear {
   }
 
   static void run(const LinearTask& task, const QuantizedRows& x) {
-    for (int64_t begin = task.row_begin; begin < task.row_end; begin += kRowBlock) {
-      const int64_t count = std::min(kRowBlock, task.row_end - begin);
+    const int64_t row_block = std::clamp<int64_t>(kCachedCodes / task.inputs / 4 * 4, 16, kMaxRowBlock);
+    for (int64_t begin = task.row_begin; begin < task.row_end; begin += row_block) {
+      const int64_t count = std::min(row_block, task.row_end - begin);
       for (int64_t panel = task.panel_begin; panel < task.panel_end; ++panel)
         panel_rows(task, x, panel, begin, count);
     }

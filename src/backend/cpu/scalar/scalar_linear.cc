@@ -1,6 +1,7 @@
 // Linear layers in plain code: the definition that every other kernel reproduces bit for bit.
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "backend/cpu/scalar/scalar_kernels.h"
 #include "base/float16.h"
@@ -35,22 +36,37 @@ float load_half(const std::byte* p) {
   return f16_to_f32(bits);
 }
 
+// A row of a panel with its codes spelled out, less the zero.
+std::vector<int16_t> codes_of_row(const PackedLayout& layout, const std::byte* panel, int64_t inputs,
+                                  int row) {
+  std::vector<int16_t> codes(static_cast<size_t>(inputs));
+  for (int64_t s = 0; s < quant::num_spans(inputs); ++s) {
+    const int chunks = quant::span_chunks(inputs, s);
+    for (int k = 0; k < chunks * quant::kChunk; ++k)
+      codes[static_cast<size_t>(s * quant::kSpan + k)] =
+          static_cast<int16_t>(quant::packed_code(layout, panel, k, row) - layout.zero);
+    panel += quant::span_offsets(layout, chunks).size;
+  }
+  return codes;
+}
+
 // Integer dot products of one block: isum of scaled codes, msum of scaled minimums.
 struct BlockSums {
   int32_t isum = 0;
   int32_t msum = 0;
 };
 
+// `codes` and `q` begin at the span.
 BlockSums block_sums(const PackedLayout& layout, const std::byte* span, const quant::SpanOffsets& at,
-                     int first_chunk, int num_chunks, int row, const int8_t* q) {
+                     int first_chunk, int num_chunks, int row, const int16_t* codes, const int8_t* q) {
   BlockSums sums;
   for (int chunk = first_chunk; chunk < first_chunk + num_chunks; ++chunk) {
     const SubScales sub = sub_scales(layout, span, at, chunk, row);
     for (int half = 0; half < 2; ++half) {
+      const int begin = chunk * quant::kChunk + half * 16;
       int32_t dot = 0, q_sum = 0;
-      for (int i = 0; i < 16; ++i) {
-        const int k = chunk * 32 + half * 16 + i;
-        dot += (quant::packed_code(layout, span, k, row) - layout.zero) * q[k];
+      for (int k = begin; k < begin + 16; ++k) {
+        dot += codes[k] * q[k];
         q_sum += q[k];
       }
       sums.isum += sub.scale[half] * dot;
@@ -60,15 +76,15 @@ BlockSums block_sums(const PackedLayout& layout, const std::byte* span, const qu
   return sums;
 }
 
-float packed_dot(const PackedLayout& layout, const std::byte* panel, int64_t inputs, int row, const int8_t* q,
-                 const float* d) {
+float packed_dot(const PackedLayout& layout, const std::byte* panel, int64_t inputs, int row,
+                 const int16_t* codes, const int8_t* q, const float* d) {
   float acc = 0;
   for (int64_t s = 0; s < quant::num_spans(inputs); ++s) {
     const int chunks = quant::span_chunks(inputs, s);
     const quant::SpanOffsets at = quant::span_offsets(layout, chunks);
     const int blocks = layout.block == quant::kSpan ? 1 : chunks;
     for (int block = 0; block < blocks; ++block) {
-      const BlockSums sums = block_sums(layout, panel, at, block, chunks / blocks, row, q);
+      const BlockSums sums = block_sums(layout, panel, at, block, chunks / blocks, row, codes, q);
       const int lane = (block * quant::kPanelRows + row) * 2;
       const float dw = load_half(panel + at.d + lane);
       const float isum = static_cast<float>(sums.isum);
@@ -79,6 +95,7 @@ float packed_dot(const PackedLayout& layout, const std::byte* panel, int64_t inp
       acc = std::fma(d[block], t, acc);
     }
     panel += at.size;
+    codes += quant::kSpan;
     q += quant::kSpan;
     d += blocks;
   }
@@ -115,14 +132,17 @@ float float_dot(FloatType type, const std::byte* panel, int64_t inputs, int row,
   return acc;
 }
 
+// y of each output and row: dot(panel, lane) prepares an output and returns its dot product as a function of
+// the row.
 template <class Dot>
 void for_each_output(const LinearTask& task, const Dot& dot) {
-  for (int64_t row = task.row_begin; row < task.row_end; ++row) {
-    for (int64_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
-      for (int lane = 0; lane < quant::kPanelRows; ++lane) {
-        const int64_t output = panel * quant::kPanelRows + lane;
-        if (output >= task.outputs) break;
-        const float acc = dot(row, task.panels + panel * task.panel_stride, lane);
+  for (int64_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
+    for (int lane = 0; lane < quant::kPanelRows; ++lane) {
+      const int64_t output = panel * quant::kPanelRows + lane;
+      if (output >= task.outputs) break;
+      const auto dot_with_row = dot(task.panels + panel * task.panel_stride, lane);
+      for (int64_t row = task.row_begin; row < task.row_end; ++row) {
+        const float acc = dot_with_row(row);
         task.y[row * task.y_stride + output] = task.bias == nullptr ? acc : acc + task.bias[output];
       }
     }
@@ -157,14 +177,18 @@ bool quantize_row(const float* x, int64_t row, const QuantizedRows& out) {
 }
 
 void linear_packed(const PackedLayout& layout, const LinearTask& task, const QuantizedRows& x) {
-  for_each_output(task, [&](int64_t row, const std::byte* panel, int lane) {
-    return packed_dot(layout, panel, task.inputs, lane, x.q_row(row), x.d_row(row));
+  for_each_output(task, [&](const std::byte* panel, int lane) {
+    return [&, panel, lane, codes = codes_of_row(layout, panel, task.inputs, lane)](int64_t row) {
+      return packed_dot(layout, panel, task.inputs, lane, codes.data(), x.q_row(row), x.d_row(row));
+    };
   });
 }
 
 void linear_float(FloatType type, const LinearTask& task, const float* x, int64_t x_stride) {
-  for_each_output(task, [&](int64_t row, const std::byte* panel, int lane) {
-    return float_dot(type, panel, task.inputs, lane, x + row * x_stride);
+  for_each_output(task, [&](const std::byte* panel, int lane) {
+    return [&, panel, lane](int64_t row) {
+      return float_dot(type, panel, task.inputs, lane, x + row * x_stride);
+    };
   });
 }
 

@@ -1,0 +1,68 @@
+#include "app/model_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+#include "app/environment.h"
+#include "app/model_names.h"
+#include "app/pull.h"
+#include "base/log.h"
+
+namespace tercet::app {
+namespace {
+
+const std::map<std::string, backend::KvType> kKvTypes = {{"f16", backend::KvType::kF16},
+                                                         {"f32", backend::KvType::kF32}};
+
+std::map<std::string, backend::Isa> usable_isas() {
+  std::map<std::string, backend::Isa> isas = {{"auto", backend::best_isa()}};
+  for (const backend::Isa isa : backend::kAllIsas) {
+    if (backend::isa_available(isa)) isas.emplace(backend::isa_name(isa), isa);
+  }
+  return isas;
+}
+
+std::vector<std::string> names_of(const auto& choices) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) names.push_back(name);
+  return names;
+}
+
+Result<std::string> model_path(const std::string& model) {
+  if (!model.empty()) return resolve_model(model, models_folder());
+  Result<std::string> path = resolve_model(std::string(kDefaultModel), models_folder());
+  if (path.ok()) return path;
+  fmt::print(stderr, "the default model {} is not here yet: fetching it\n", kDefaultModel);
+  return pull({std::string(kDefaultModel), models_folder(), hub_endpoint(), hub_token(), false});
+}
+
+}  // namespace
+
+void add_model_flags(CLI::App& command, ModelFlags& flags) {
+  const auto number = [&](const char* names, int& value, const char* help) {
+    command.add_option(names, value, help)->check(CLI::Range(0, 1 << 30).description(""))->type_name("N");
+  };
+  command
+      .add_option("MODEL", flags.model, "a GGUF file, or a name that pull knows; without: the default model")
+      ->type_name("");
+  number("-c,--context", flags.llm.context_length, "tokens of prompt and answer; 0: as memory allows");
+  number("-t,--threads", flags.llm.num_threads, "0: one for each usable core");
+  command.add_option("--kv-type", flags.kv_type, "type of the KV cache")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(names_of(kKvTypes)));
+  command.add_option("--isa", flags.isa, "instruction set of the kernels; the answer does not depend on it")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(names_of(usable_isas())));
+  command.add_flag("-v,--verbose", flags.verbose, "say more");
+}
+
+Result<std::string> apply_model_flags(ModelFlags& flags) {
+  if (flags.verbose) set_log_level(LogLevel::kDebug);
+  flags.llm.kv_type = kKvTypes.at(flags.kv_type);
+  flags.llm.device.isa = usable_isas().at(flags.isa);
+  return model_path(flags.model);
+}
+
+}  // namespace tercet::app

@@ -1,0 +1,28 @@
+// The machine's read bandwidth: what bounds the generation of tokens.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tercet::bench {
+
+// Memory that threads read in turn to measure how fast they can. One thread drives it.
+class BandwidthProbe {
+ public:
+  // `num_threads` threads, each pinned to a CPU of its own where there are enough, each with a part of
+  // `bytes`.
+  static Result<BandwidthProbe> create(int num_threads, int64_t bytes = int64_t{512} << 20);
+
+  // Bytes per second, one sequential stream per thread, over the whole memory once.
+  double measure() const;
+
+ private:
+  BandwidthProbe(int num_threads, std::vector<uint64_t> memory)
+      : num_threads_(num_threads), memory_(std::move(memory)) {}
+  int num_threads_;
+  std::vector<uint64_t> memory_;
+};
+
+}  // namespace tercet::bench

@@ -1,0 +1,96 @@
+#include "bench/speed.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "bench/bandwidth.h"
+
+namespace tercet::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+core::Request random_request(uint64_t id, int vocab, const SpeedOptions& options) {
+  std::mt19937_64 random(id);
+  core::Request request;
+  request.id = id;
+  request.sampling.temperature = 0;
+  request.stop.ignore_eos = true;
+  request.stop.max_tokens = options.new_tokens;
+  for (int i = 0; i < options.prompt_tokens; ++i)
+    request.prompt.push_back(static_cast<core::TokenId>(random() % static_cast<uint64_t>(vocab)));
+  return request;
+}
+
+// Adds one repetition's prompt and generation speed.
+Status run_once(engine::Engine& engine, core::Request request, SpeedResult& result) {
+  const int prompt_tokens = static_cast<int>(request.prompt.size()), new_tokens = request.stop.max_tokens;
+  const auto start = Clock::now();
+  auto first_token = start;
+  int num_tokens = 0;
+  TERCET_TRY(engine.add(std::move(request)));
+  while (engine.busy()) {
+    TERCET_ASSIGN(const std::vector<core::TokenEvent> events, engine.step());
+    for (const core::TokenEvent& event : events) {
+      if (event.finish == core::FinishReason::kError) return Error{ErrorCode::kInternal, event.error, {}};
+      if (event.token && num_tokens++ == 0) first_token = Clock::now();
+    }
+  }
+  const double prompt_seconds = std::chrono::duration<double>(first_token - start).count();
+  const double generation_seconds = std::chrono::duration<double>(Clock::now() - first_token).count();
+  result.prompt_speed.push_back(prompt_tokens / prompt_seconds);
+  if (new_tokens > 1) result.generation_speed.push_back((new_tokens - 1) / generation_seconds);
+  return {};
+}
+
+// The output layer reads the whole embedding where the two are tied; else a token reads one row of it.
+int64_t weight_bytes_per_token(const model::DecoderWeights& weights) {
+  return weights.bytes() - (weights.output == nullptr ? 0 : weights.embedding->bytes());
+}
+
+int64_t kv_bytes_per_token(const engine::Llm& llm, int context) {
+  int64_t bytes = 0;
+  const auto& spec = llm.decoder().spec();
+  for (const model::LayerSpec& layer : spec.layers) {
+    const int read = layer.window == 0 ? context : std::min(context, layer.window);
+    bytes += backend::kv_block_bytes({layer.kv_group, spec.num_kv_heads, spec.head_dim}, llm.kv_type()) /
+             kv::kBlockTokens * read;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Spread spread(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  return {values.front(), values[values.size() / 2], values.back()};
+}
+
+double bandwidth_fraction(const SpeedResult& result) {
+  std::vector<double> fractions;
+  for (size_t i = 0; i < result.generation_speed.size(); ++i)
+    fractions.push_back(result.bytes_per_token * result.generation_speed[i] / result.read_bandwidth[i]);
+  return spread(fractions).median;
+}
+
+Result<SpeedResult> measure_speed(engine::Llm& llm, const SpeedOptions& options,
+                                  const std::function<void(int done, int total)>& progress) {
+  TERCET_ASSIGN(const BandwidthProbe probe, BandwidthProbe::create(llm.threads().num_threads()));
+  SpeedResult result;
+  result.bytes_per_token =
+      static_cast<double>(weight_bytes_per_token(llm.decoder().weights()) +
+                          kv_bytes_per_token(llm, options.prompt_tokens + options.new_tokens / 2));
+  for (int i = 0; i < options.repetitions; ++i) {
+    progress(i, options.repetitions);
+    result.read_bandwidth.push_back(probe.measure());
+    TERCET_TRY(run_once(
+        llm.engine(), random_request(static_cast<uint64_t>(i) + 1, llm.decoder().spec().vocab_size, options),
+        result));
+  }
+  progress(options.repetitions, options.repetitions);
+  return result;
+}
+
+}  // namespace tercet::bench
