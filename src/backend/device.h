@@ -70,7 +70,7 @@ struct LinearTerm {
 struct KvLayerSpec {
   int group = 0;
   int num_kv_heads = 0;
-  int head_dim = 0;  // a multiple of 16
+  int head_dim = 0;
 };
 struct KvStoreSpec {
   std::vector<KvLayerSpec> layers;

@@ -4,18 +4,24 @@
 // A weight of `outputs` rows and `inputs` columns is cut into panels of 16 output rows, and a panel into
 // spans of up to 256 inputs. A span holds, for its chunks of 32 inputs:
 //
-//   codes   chunks * bits * 64 bytes, in bit planes (below)
-//   sub     chunks * 32 bytes: two sub-scale bytes for each of the 16 rows, row-major (layouts with
-//   sub-scales) d       16 F16 scales for each float block of the span (a block is 32 or 256 inputs) m 16 F16
-//   minimums likewise (layouts with a minimum)
+//   codes  chunks * bits * 64 bytes, in bit planes (below)
 //
-// and is padded to 64 bytes. Inside a chunk the inputs form 8 groups of 4; a group is 64 lanes, lane 4 * row
-// + (input % 4), as the byte dot products of AVX2 and AVX-512 want it. A code's bits lie in planes, highest
-// first to be read:
+//   sub    chunks * 32 bytes: two sub-scale bytes for each of the 16 rows (layouts with sub-scales)
+//
+//   d      16 F16 scales for each float block of the span; a block is 32 or 256 inputs
+//
+//   m      16 F16 minimums likewise (layouts with a minimum)
+//
+// and is padded to 64 bytes. Inside a chunk the inputs form 8 groups of 4; a group is 64 lanes, lane
+// 4 * row + input % 4, as the byte dot products of AVX2 and AVX-512 want it. A code's bits lie in planes,
+// which follow each other in this order:
 //
 //   4-bit plane  4 vectors of 64 bytes; vector v holds group v in its low and group v + 4 in its high nibbles
+//
 //   2-bit plane  2 vectors; vector v holds groups 4v .. 4v + 3, from the low bits up
+//
 //   1-bit plane  1 vector; bit g belongs to group g
+//
 //   8 bits       8 vectors, one a group
 //
 // A code of 5 bits has a 4-bit plane for its low bits and a 1-bit plane for the high one; 6 = 4 + 2, 3 = 2

@@ -32,7 +32,7 @@ TEST(Normalizer, Replace) {
   spaces.is_regex = true;
   EXPECT_EQ(apply({spaces}, "a  b c   d"), "a_b c_d");
   EXPECT_EQ(apply({step(NormalizerKind::kReplace, "aa", "a")}, "aaaaa"), "aaa");
-  spaces.pattern = "(";
+  spaces.pattern.push_back('(');
   EXPECT_FALSE(Normalizer::create({spaces}).ok());
 }
 
@@ -55,7 +55,10 @@ TEST(Normalizer, StripAndCollapse) {
 }
 
 TEST(Normalizer, Bert) {
-  EXPECT_EQ(apply({step(NormalizerKind::kBert)}, std::string_view("a\tb\0c中\u200Dd", 12)), "a bc 中 d");
+  EXPECT_EQ(apply({step(NormalizerKind::kBert)}, std::string_view("a\tb\0c中\u200D"
+                                                                  "d",
+                                                                  12)),
+            "a bc 中 d");
   EXPECT_EQ(apply({step(NormalizerKind::kNfd), step(NormalizerKind::kStripAccents)}, "Él"), "El");
 }
 
@@ -71,7 +74,8 @@ std::string charsmap() {
   };
   append(static_cast<uint32_t>(units.size() * 4));
   for (const uint32_t unit : units) append(unit);
-  return blob + "bc" + '\0';
+  blob.append("bc\0", 3);
+  return blob;
 }
 
 TEST(Normalizer, Charsmap) {

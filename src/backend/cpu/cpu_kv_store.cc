@@ -3,6 +3,11 @@
 #include "backend/cpu/kernels.h"
 
 namespace tercet::backend {
+namespace {
+
+constexpr int64_t kVectorBytes = 64;
+
+}  // namespace
 
 int64_t kv_block_bytes(const KvLayerSpec& layer, KvType type) {
   return int64_t{2} * layer.num_kv_heads * layer.head_dim * kv::kBlockTokens * kv_type_bytes(type);

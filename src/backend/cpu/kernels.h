@@ -54,7 +54,7 @@ struct AttentionTile {
   const std::byte* v = nullptr;    // the head's V in block 0, [16][head_dim]
   int64_t k_stride = 0;            // bytes from a block to the next
   int64_t v_stride = 0;
-  int head_dim = 0;  // a multiple of 16
+  int head_dim = 0;
   KvType type = KvType::kF16;
   float scale = 1;
   float soft_cap = 0;  // 0: none

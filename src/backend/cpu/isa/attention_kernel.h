@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/cpu/isa/row_kernels.h"
 #include "backend/cpu/kernels.h"
 #include "base/vec_math.h"
 
@@ -111,7 +112,8 @@ struct AttentionKernel {
               acc[r] = fma(V::all(p[r][position]), values, acc[r]);
         }
       }
-      for (int r = 0; r < R; ++r) acc[r].store(out.o + (first_row + r) * tile.head_dim + d);
+      const int count = std::min(tile.head_dim - d, 16);
+      for (int r = 0; r < R; ++r) acc[r].store_partial(out.o + (first_row + r) * tile.head_dim + d, count);
     }
   }
 
@@ -156,26 +158,23 @@ struct AttentionKernels {
       const float b = max_lane(vec::exp(V::all(from.max[row] - larger)));
       into.max[row] = larger;
       into.sum[row] = std::fma(into.sum[row], a, from.sum[row] * b);
-      for (int d = 0; d < head_dim; d += 16)
-        fma(V::load(total + d), V::all(a), V::load(o + d) * V::all(b)).store(total + d);
+      transform<V>(total, head_dim, [&](V v, int64_t d, int count) {
+        return fma(v, V::all(a), V::load_partial(o + d, count) * V::all(b));
+      });
     }
   }
 
   static void finish(int num_rows, int head_dim, const AttentionPartial& partial, float* const* out) {
-    for (int row = 0; row < num_rows; ++row)
-      for (int d = 0; d < head_dim; d += 16)
-        (V::load(partial.o + row * head_dim + d) / V::all(partial.sum[row])).store(out[row] + d);
+    for (int row = 0; row < num_rows; ++row) {
+      std::memcpy(out[row], partial.o + row * head_dim, static_cast<size_t>(head_dim) * sizeof(float));
+      transform<V>(out[row], head_dim, [&](V v, int64_t, int) { return v / V::all(partial.sum[row]); });
+    }
   }
 
   static void store_v(KvType type, const float* v, int head_dim, int slot, std::byte* block) {
-    for (int d = 0; d < head_dim; d += 16) {
-      const int at = slot * head_dim + d;
-      if (type == KvType::kF32) {
-        V::load(v + d).store(reinterpret_cast<float*>(block) + at);
-      } else {
-        store_f16(reinterpret_cast<uint16_t*>(block) + at, V::load(v + d));
-      }
-    }
+    if (type == KvType::kF32 || head_dim % 16 != 0) return scalar::store_v(type, v, head_dim, slot, block);
+    for (int d = 0; d < head_dim; d += 16)
+      store_f16(reinterpret_cast<uint16_t*>(block) + slot * head_dim + d, V::load(v + d));
   }
 };
 
