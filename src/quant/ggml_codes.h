@@ -1,5 +1,5 @@
-// The integer code of each element of a ggml block, as an unsigned number (Q8_0: signed): what the packed layouts store. The
-// functions fill out[elements of the block].
+// The integer code of each element of a ggml block, as an unsigned number (Q8_0: signed): what the packed
+// layouts store. The functions fill out[elements of the block].
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,8 @@ inline void codes_of(const BlockQ5_K& block, uint8_t* out) {
   for (int j = 0; j < 4; ++j)
     for (int l = 0; l < 32; ++l) {
       out[j * 64 + l] = static_cast<uint8_t>((block.qs[j * 32 + l] & 15) | (block.qh[l] >> (2 * j) & 1) << 4);
-      out[j * 64 + 32 + l] = static_cast<uint8_t>(block.qs[j * 32 + l] >> 4 | (block.qh[l] >> (2 * j + 1) & 1) << 4);
+      out[j * 64 + 32 + l] =
+          static_cast<uint8_t>(block.qs[j * 32 + l] >> 4 | (block.qh[l] >> (2 * j + 1) & 1) << 4);
     }
 }
 inline void codes_of(const BlockQ6_K& block, uint8_t* out) {
@@ -60,7 +61,8 @@ inline void codes_of(const BlockQ6_K& block, uint8_t* out) {
     for (int j = 0; j < 4; ++j)
       for (int l = 0; l < 32; ++l) {
         const int low = block.ql[half * 64 + j % 2 * 32 + l] >> (j / 2 * 4) & 15;
-        out[half * 128 + j * 32 + l] = static_cast<uint8_t>(low | (block.qh[half * 32 + l] >> (2 * j) & 3) << 4);
+        out[half * 128 + j * 32 + l] =
+            static_cast<uint8_t>(low | (block.qh[half * 32 + l] >> (2 * j) & 3) << 4);
       }
 }
 

@@ -43,7 +43,14 @@
 
 #define __m512 simde__m512
 #define __m512i simde__m512i
-#undef _mm512_abs_ps  // SIMDe's keeps the sign of -0
+// Names that are macros, of SIMDe or of a compiler that wants its immediates so.
+#undef _mm512_abs_ps
+#undef _mm512_cvtps_ph
+#undef _mm512_extractf32x8_ps
+#undef _mm512_fmadd_ps
+#undef _mm512_fmsub_ps
+#undef _mm512_madd_epi16
+#undef _mm512_srai_epi32
 
 namespace tercet::backend {
 namespace TERCET_ISA {
@@ -65,6 +72,7 @@ inline __m256 half_of(__m512 v, int i) { return simde__m512_to_private(v).m256[i
 inline __m256i half_of(__m512i v, int i) { return simde__m512i_to_private(v).m256i[i]; }
 inline __m128i half_of(__m256i v, int i) { return simde__m256i_to_private(v).m128i[i]; }
 
+// SIMDe's leaves -0 as it is.
 inline __m512 _mm512_abs_ps(__m512 a) {
   return float_halves([&](int i) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), half_of(a, i)); });
 }

@@ -1,5 +1,6 @@
 // F32x16: sixteen float32 lanes in one AVX-512 register, with the operations that base/vec_math.h and the row
-// kernels ask for. Included only by files compiled for AVX-512 F, BW, DQ and VL.
+// kernels ask for. Included only by files compiled for AVX-512 F, BW, DQ and VL, or with
+// TERCET_EMULATE_AVX512.
 #pragma once
 
 #include <cstdint>
