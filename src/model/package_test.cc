@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "backend/cpu/cpu_device.h"
 #include "model/decoder_harness.h"
 
