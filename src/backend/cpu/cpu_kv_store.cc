@@ -23,9 +23,10 @@ int64_t KvStore::bytes() const {
 Result<std::unique_ptr<KvStore>> CpuKvStore::create(const KvStoreSpec& spec) {
   auto store = std::unique_ptr<CpuKvStore>(new CpuKvStore(spec));
   for (const KvLayerSpec& layer : spec.layers) {
-    TERCET_CHECK(layer.head_dim % 16 == 0);
+    // Kernels may load up to a vector's worth behind the last head.
     const int64_t half =
-        kv_block_bytes(layer, spec.type) / 2 * spec.group_blocks[static_cast<size_t>(layer.group)];
+        kv_block_bytes(layer, spec.type) / 2 * spec.group_blocks[static_cast<size_t>(layer.group)] +
+        kVectorBytes;
     TERCET_ASSIGN(AlignedBuffer k, AlignedBuffer::allocate(half));
     TERCET_ASSIGN(AlignedBuffer v, AlignedBuffer::allocate(half));
     store->k_.push_back(std::move(k));

@@ -138,8 +138,9 @@ void CpuStream::gate(Activation activation, Matrix gate, Matrix up) {
 }
 
 void CpuStream::add(Matrix x, Matrix y) {
-  for_rows(x.rows, x.cols,
-           [&](int64_t row) { kernels_.add(x.data + row * x.cols, y.data + row * y.cols, x.cols); });
+  for_rows(x.rows, x.cols, [&](int64_t row) {
+    if (!kernels_.add(x.data + row * x.cols, y.data + row * y.cols, x.cols)) non_finite_ = true;
+  });
 }
 
 void CpuStream::scale(Matrix x, float factor) {

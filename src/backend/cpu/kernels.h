@@ -80,7 +80,8 @@ struct Kernels {
 
   // out = x / sqrt(mean(x^2) + eps) * weight over n values. False when the sum of squares is not finite.
   bool (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
-  void (*add)(float* x, const float* y, int64_t n);                              // x += y
+  // x += y. False when a sum is not finite.
+  bool (*add)(float* x, const float* y, int64_t n);
   void (*scale)(float* x, int64_t n, float factor);                              // x *= factor
   void (*gate)(Activation activation, float* gate, const float* up, int64_t n);  // gate = act(gate) * up
   void (*soft_cap)(float* x, int64_t n, float cap);                              // x = cap tanh(x / cap)

@@ -125,7 +125,8 @@ TEST_P(KernelsTest, ReportsValuesThatAreNotFinite) {
     for (size_t at : {size_t{0}, size_t{31}, size_t{63}}) {
       std::vector<float> x = values(64);
       x[at] = bad;
-      std::vector<float> out(64);
+      std::vector<float> out(64), sum(64, 1.0f);
+      EXPECT_FALSE(tested().add(sum.data(), x.data(), 64));
       EXPECT_FALSE(tested().rms_norm(x.data(), out.data(), 64, 1e-5f, out.data()));
       std::vector<int8_t> q(64);
       std::vector<float> d(2);

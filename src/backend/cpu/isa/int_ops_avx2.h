@@ -19,6 +19,14 @@ struct IntOps {
   static I zero() { return _mm256_setzero_si256(); }
   static I load(const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static void store(std::byte* p, I v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+  // Of any address: one that is not mapped is ignored.
+  static void prefetch_near(const std::byte* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T0);
+  }
+  static void prefetch_far(const std::byte* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
+  }
+
   template <int mask>
   static I and_bytes(I v) {
     return _mm256_and_si256(v, _mm256_set1_epi8(mask));

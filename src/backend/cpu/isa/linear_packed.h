@@ -35,6 +35,7 @@ struct PackedLinear {
 
   // Codes of group g of a chunk, from the planes.
   struct Planes {
+    static constexpr bool kStreams = true;  // from memory: worth prefetching
     const std::byte* base;
     I group(int g) const {
       if constexpr (L.bits == 8) return Ops::load(base + g * 64);
@@ -60,9 +61,20 @@ struct PackedLinear {
 
   // Codes that unpack_span wrote as bytes.
   struct Bytes {
+    static constexpr bool kStreams = false;
     const std::byte* base;
     I group(int g) const { return Ops::load(base + g * 64); }
   };
+
+  // Asks for the weights that follow `bytes` bytes at p: the near ones into the first, the far ones into the
+  // second cache.
+  static void prefetch_beyond(const std::byte* p, int bytes) {
+    constexpr int kNear = 576, kFar = 4608;
+    for (int i = 0; i < bytes; i += 64) {
+      Ops::prefetch_near(p + i + kNear);
+      Ops::prefetch_far(p + i + kFar);
+    }
+  }
 
   // acc[m] += factor * dot of groups [g0, g1) with row m, where `factor` holds a 16-bit value twice in each
   // lane.
@@ -105,6 +117,7 @@ struct PackedLinear {
     for (int m = 0; m < M; ++m) isum[m] = extra[m] = Ops::zero();
     for (int c = 0; c < quant::kSpan / quant::kChunk; ++c) {
       const Codes chunk{codes.base + c * codes_per_chunk};
+      if (Codes::kStreams && half == 0) prefetch_beyond(chunk.base, codes_per_chunk);
       const int8_t* q[M];
       for (int m = 0; m < M; ++m) q[m] = x.q[m] + c * quant::kChunk;
       const std::byte* pair = sub + c * 32 + half * Ops::kRows * 2;
@@ -152,6 +165,7 @@ struct PackedLinear {
     constexpr int kBias = L.zero + (kSigned && Ops::kVnni ? 128 : 0);
     for (int c = 0; c < chunks; ++c) {
       const Codes chunk{codes.base + c * codes_per_chunk};
+      if (Codes::kStreams && half == 0) prefetch_beyond(chunk.base, codes_per_chunk);
       const int8_t* q[M];
       I isum[M];
       int sums[M];
@@ -180,6 +194,7 @@ struct PackedLinear {
   static void span(const Codes& codes, int codes_per_chunk, const std::byte* span, int chunks,
                    const TileRows<M>& x, float* acc) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
+    if (Codes::kStreams) prefetch_beyond(span + at.sub, at.size - at.sub);
     for (int half = 0; half < kHalves; ++half) {
       const Codes mine{codes.base + half * Ops::kRows * 4};
       F sums[M];

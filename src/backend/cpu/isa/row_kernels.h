@@ -48,8 +48,14 @@ struct RowKernels {
     return std::isfinite(sum);
   }
 
-  static void add(float* x, const float* y, int64_t n) {
-    transform<V>(x, n, [&](V v, int64_t i, int count) { return v + V::load_partial(y + i, count); });
+  static bool add(float* x, const float* y, int64_t n) {
+    V poison = V::all(0);  // 0 times a value is 0, unless it is not finite
+    transform<V>(x, n, [&](V v, int64_t i, int count) {
+      const V sum = v + V::load_partial(y + i, count);
+      poison = fma(sum, V::all(0), poison);
+      return sum;
+    });
+    return tree_sum(poison) == 0.0f;
   }
 
   static void scale(float* x, int64_t n, float factor) {
@@ -86,7 +92,7 @@ struct RowKernels {
     int8_t* q = out.q_row(row);
     int16_t* sums = out.sums_row(row);
     float* d = out.d_row(row);
-    V poison = V::all(0);  // 0 times a value is 0, unless it is not finite
+    V poison = V::all(0);  // as in add()
     for (int64_t begin = 0; begin < out.cols; begin += out.block) {
       V amax_lanes = V::all(0);
       for (int64_t i = begin; i < begin + out.block; i += 16) {

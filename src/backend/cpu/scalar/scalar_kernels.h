@@ -16,7 +16,7 @@ void linear_float(FloatType type, const LinearTask& task, const float* x, int64_
 void round_row_bf16(const float* x, int64_t n, float* out);
 
 bool rms_norm(const float* x, const float* weight, int64_t n, float eps, float* out);
-void add(float* x, const float* y, int64_t n);
+bool add(float* x, const float* y, int64_t n);
 void scale(float* x, int64_t n, float factor);
 void gate(Activation activation, float* gate, const float* up, int64_t n);
 void soft_cap(float* x, int64_t n, float cap);

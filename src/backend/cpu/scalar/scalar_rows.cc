@@ -16,8 +16,13 @@ bool rms_norm(const float* x, const float* weight, int64_t n, float eps, float* 
   return std::isfinite(lanes[0]);
 }
 
-void add(float* x, const float* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) x[i] = x[i] + y[i];
+bool add(float* x, const float* y, int64_t n) {
+  bool finite = true;
+  for (int64_t i = 0; i < n; ++i) {
+    x[i] = x[i] + y[i];
+    finite = finite && std::isfinite(x[i]);
+  }
+  return finite;
 }
 
 void scale(float* x, int64_t n, float factor) {
