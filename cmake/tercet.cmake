@@ -15,7 +15,7 @@ function(tercet_test target label)
   target_compile_definitions(${target} PRIVATE TERCET_TEST_DATA="${TERCET_TEST_DATA}")
   # Tests are compiled more often than run: the common headers once per program, and lightly optimized.
   target_precompile_headers(${target} PRIVATE <gmock/gmock.h> <map> <random> <string> <vector>)
-  target_compile_options(${target} PRIVATE -O1)
+  target_compile_options(${target} PRIVATE ${TERCET_O1_OPTIONS})
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${label} TIMEOUT 1200)
 endfunction()
 
