@@ -135,6 +135,7 @@ class Chat(unittest.TestCase):
         self.expect("/help lists the commands")
         self.expect(r"> ")
 
+    # Tests end at a prompt: before one the terminal takes a Ctrl-D for the end of a line's input and may drop it.
     def tearDown(self):
         self.type("\x04")
         end = time.monotonic() + DEADLINE
@@ -170,6 +171,7 @@ class Chat(unittest.TestCase):
         self.expect("\n> ")
         self.type("/stats\r")
         self.expect(r"prompt: \d+ tokens \([1-9]\d* cached\)")
+        self.expect("\n> ")
 
     def test_ctrl_c_stops_the_answer_and_not_the_program(self):
         self.type("Count from 1 to 1000.\r")
@@ -179,6 +181,7 @@ class Chat(unittest.TestCase):
         self.expect("stopped")
         self.type("/help\r")
         self.expect("/regen")
+        self.expect("\n> ")
 
 
 if __name__ == "__main__":
