@@ -115,6 +115,9 @@ Terminal::Read Terminal::read(const std::string& prompt, std::string* input) {
   for (;;) {
     int length = 0;
     errno = 0;
+    // Raw mode before the prompt shows: libedit by itself switches after, and a Ctrl-D typed in between would
+    // be lost.
+    el_set(state_->editor, EL_PREP_TERM, 1);
     const char* line = el_gets(state_->editor, &length);
     if (line == nullptr || length <= 0) return errno == EINTR ? Read::kInterrupted : Read::kEnd;
     std::string_view text(line, static_cast<size_t>(length));
