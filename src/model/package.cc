@@ -147,8 +147,8 @@ Result<Package> open_package(const std::string& path, const PackageOptions& opti
   if (!parsed_template.ok()) return in_file(parsed_template.error(), path);
   auto defaults = generation_defaults(*file);
   if (!defaults.ok()) return in_file(defaults.error(), path);
-  TERCET_ASSIGN(const std::string_view name,
-                file->get_string_or("general.name", std::filesystem::path(path).stem().string()));
+  const std::string file_name = std::filesystem::path(path).stem().string();
+  TERCET_ASSIGN(const std::string_view name, file->get_string_or("general.name", file_name));
   int64_t weight_bytes = 0;
   for (const format::GgufTensor& tensor : file->tensors())
     weight_bytes += static_cast<int64_t>(tensor.data.size());

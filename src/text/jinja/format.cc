@@ -41,9 +41,10 @@ std::optional<size_t> take_number(std::string_view text, size_t& position) {
 }
 
 std::string digits_of(uint64_t magnitude, unsigned base, bool upper) {
+  const char* alphabet = upper ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string digits;
   do {
-    digits += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[magnitude % base];
+    digits += alphabet[magnitude % base];
     magnitude /= base;
   } while (magnitude != 0);
   std::reverse(digits.begin(), digits.end());
