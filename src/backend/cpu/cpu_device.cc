@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_kv_store.h"
 #include "backend/cpu/cpu_stream.h"
 #include "backend/cpu/cpu_weight.h"
+#include "tensor/arena.h"
 
 namespace tercet::backend {
 namespace {
@@ -38,10 +39,10 @@ class CpuDevice final : public Device {
     return CpuWeight::packed_bytes(type, outputs, inputs, options_.widen_weights);
   }
   Result<std::unique_ptr<Weight>> pack(const WeightSource& source, ThreadPool& threads) override {
-    return CpuWeight::pack(source, options_.widen_weights, threads);
+    return CpuWeight::pack(source, options_.widen_weights, threads, arena_);
   }
   Result<std::unique_ptr<Weight>> vector(const WeightSource& source) override {
-    return CpuWeight::vector(source);
+    return CpuWeight::vector(source, arena_);
   }
   std::unique_ptr<Buffer> buffer() override { return std::make_unique<CpuBuffer>(); }
   Result<std::unique_ptr<KvStore>> kv_store(const KvStoreSpec& spec) override {
@@ -53,6 +54,7 @@ class CpuDevice final : public Device {
 
  private:
   CpuDeviceOptions options_;
+  Arena arena_;  // of weights
 };
 
 }  // namespace

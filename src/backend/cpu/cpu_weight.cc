@@ -58,7 +58,8 @@ Result<int64_t> CpuWeight::packed_bytes(DType type, int64_t outputs, int64_t inp
   return quant::num_panels(outputs) * storage.panel_bytes(inputs);
 }
 
-Result<std::unique_ptr<Weight>> CpuWeight::pack(const WeightSource& source, bool widen, ThreadPool& threads) {
+Result<std::unique_ptr<Weight>> CpuWeight::pack(const WeightSource& source, bool widen, ThreadPool& threads,
+                                                Arena& arena) {
   const auto storage = storage_of(source.type, widen);
   if (!storage.ok()) return Error{storage.error().code, storage.error().message, source.name};
   const int64_t row_bytes = dtype_row_bytes(source.type, source.inputs);
@@ -72,11 +73,12 @@ Result<std::unique_ptr<Weight>> CpuWeight::pack(const WeightSource& source, bool
   weight->inputs_ = source.inputs;
   weight->panel_stride_ = storage->panel_bytes(source.inputs);
   const int64_t panels = quant::num_panels(source.outputs);
-  TERCET_ASSIGN(weight->memory_, AlignedBuffer::allocate(panels * weight->panel_stride_));
+  weight->bytes_ = panels * weight->panel_stride_;
+  TERCET_ASSIGN(weight->memory_, arena.allocate(weight->bytes_));
 
   threads.parallel_for(panels, 4, [&](int64_t begin, int64_t end, int) {
     for (int64_t panel = begin; panel < end; ++panel) {
-      std::byte* out = weight->memory_.data() + panel * weight->panel_stride_;
+      std::byte* out = weight->memory_.get() + panel * weight->panel_stride_;
       const std::byte* rows[quant::kPanelRows] = {};
       for (int lane = 0; lane < quant::kPanelRows; ++lane) {
         const int64_t row = panel * quant::kPanelRows + lane;
@@ -92,21 +94,22 @@ Result<std::unique_ptr<Weight>> CpuWeight::pack(const WeightSource& source, bool
   return std::unique_ptr<Weight>(std::move(weight));
 }
 
-Result<std::unique_ptr<Weight>> CpuWeight::vector(const WeightSource& source) {
+Result<std::unique_ptr<Weight>> CpuWeight::vector(const WeightSource& source, Arena& arena) {
   if (!quant::can_dequantize(source.type))
     return Error{ErrorCode::kUnsupported,
                  fmt::format("has type {}, expected a float type", dtype_name(source.type)), source.name};
   auto weight = std::unique_ptr<CpuWeight>(new CpuWeight());
   weight->outputs_ = 1;
   weight->inputs_ = source.inputs;
-  TERCET_ASSIGN(weight->memory_, AlignedBuffer::allocate(source.inputs * 4));
-  quant::dequantize_row(source.type, source.data.data(), reinterpret_cast<float*>(weight->memory_.data()),
+  weight->bytes_ = source.inputs * static_cast<int64_t>(sizeof(float));
+  TERCET_ASSIGN(weight->memory_, arena.allocate(weight->bytes_));
+  quant::dequantize_row(source.type, source.data.data(), reinterpret_cast<float*>(weight->memory_.get()),
                         source.inputs);
   return std::unique_ptr<Weight>(std::move(weight));
 }
 
 void CpuWeight::read_row(int64_t row, float* out) const {
-  const std::byte* panel = memory_.data() + row / quant::kPanelRows * panel_stride_;
+  const std::byte* panel = memory_.get() + row / quant::kPanelRows * panel_stride_;
   const auto lane = static_cast<int>(row % quant::kPanelRows);
   if (layout_ != nullptr) {
     quant::unpack_row(*layout_, panel, inputs_, lane, out);
