@@ -23,8 +23,9 @@ int64_t kv_bytes_per_token(const model::DecoderSpec& spec, backend::KvType type)
 
 Result<int64_t> packed_weight_bytes(const model::Package& package, const backend::Device& device) {
   int64_t bytes = 0;
-  for (const format::GgufTensor& tensor : package.file->tensors()) {
-    const auto packed = device.packed_bytes(tensor.type, tensor.rows(), tensor.row_elements());
+  for (const model::TensorInfo& tensor : package.tensors.tensors()) {
+    const auto packed =
+        device.packed_bytes(tensor.type, tensor.outputs() * tensor.experts(), tensor.inputs());
     if (!packed.ok())
       return Error{packed.error().code, packed.error().message, package.path + ": " + tensor.name};
     bytes += *packed;
@@ -81,7 +82,7 @@ Result<std::unique_ptr<Llm>> Llm::load(const std::string& path, const LlmOptions
   llm->stats_.weight_bytes = weights.bytes();
   llm->decoder_ = std::make_unique<model::Decoder>(llm->package_->spec, std::move(weights));
   // The metadata has been read too.
-  llm->package_->file->release_all();
+  llm->package_->tensors.release_all();
 
   EngineOptions engine;
   engine.context_length = context.length;

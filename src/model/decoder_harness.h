@@ -48,7 +48,7 @@ class DecoderHarness {
         decoder_(package_.spec, value(load_weights(package_.spec, package_.tensors, *device_, *threads_))),
         kv_type_(options.kv_type),
         num_blocks_(options.num_blocks) {
-    package_.file->release_all();
+    package_.tensors.release_all();
     restart(options.num_threads);
   }
 

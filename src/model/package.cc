@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/log.h"
+#include "format/gguf.h"
 #include "model/families/family.h"
 #include "text/vocab_gguf.h"
 
@@ -15,15 +16,16 @@ namespace {
 using format::GgufEntry;
 using format::GgufFile;
 using format::GgufType;
+using format::Metadata;
 
 bool is_integer(GgufType type) {
   return type != GgufType::kFloat32 && type != GgufType::kFloat64 && type != GgufType::kBool &&
          type != GgufType::kString;
 }
 
-text::MetadataSource metadata_source(const GgufFile& file) {
-  const auto array_of = [&file](const std::string& key, auto wanted) -> const GgufEntry* {
-    const GgufEntry* entry = file.find(key);
+text::MetadataSource metadata_source(const Metadata& metadata) {
+  const auto array_of = [&metadata](const std::string& key, auto wanted) -> const GgufEntry* {
+    const GgufEntry* entry = metadata.find(key);
     return entry != nullptr && entry->is_array && wanted(entry->item_type) ? entry : nullptr;
   };
   // A Result's value, or nullopt for a missing key or another type.
@@ -31,13 +33,13 @@ text::MetadataSource metadata_source(const GgufFile& file) {
     return result.ok() ? std::optional(*std::move(result)) : std::nullopt;
   };
   text::MetadataSource source;
-  source.contains = [&file](const std::string& key) { return file.has(key); };
-  source.get_string = [&file](const std::string& key) -> std::optional<std::string> {
-    const auto value = file.get_string(key);
+  source.contains = [&metadata](const std::string& key) { return metadata.has(key); };
+  source.get_string = [&metadata](const std::string& key) -> std::optional<std::string> {
+    const auto value = metadata.get_string(key);
     return value.ok() ? std::optional(std::string(*value)) : std::nullopt;
   };
-  source.get_int = [&file, maybe](const std::string& key) { return maybe(file.get_int(key)); };
-  source.get_bool = [&file, maybe](const std::string& key) { return maybe(file.get_bool(key)); };
+  source.get_int = [&metadata, maybe](const std::string& key) { return maybe(metadata.get_int(key)); };
+  source.get_bool = [&metadata, maybe](const std::string& key) { return maybe(metadata.get_bool(key)); };
   source.get_strings = [array_of](const std::string& key) -> std::optional<std::vector<std::string>> {
     const GgufEntry* entry = array_of(key, [](GgufType type) { return type == GgufType::kString; });
     if (entry == nullptr) return std::nullopt;
@@ -57,24 +59,41 @@ text::MetadataSource metadata_source(const GgufFile& file) {
   return source;
 }
 
-TensorSource tensor_source(const std::shared_ptr<GgufFile>& file) {
-  TensorSource source;
-  source.path = file->path();
-  source.find = [file](const std::string& name) -> std::optional<TensorView> {
-    const format::GgufTensor* tensor = file->find_tensor(name);
-    if (tensor == nullptr) return std::nullopt;
-    return TensorView{tensor->type, tensor->rows(), tensor->row_elements(), tensor->data};
-  };
-  source.release = [file](const std::string& name) { file->release(*file->find_tensor(name)); };
-  return source;
+class GgufTensorReader : public TensorReader {
+ public:
+  explicit GgufTensorReader(std::shared_ptr<const GgufFile> file) : file_(std::move(file)) {}
+
+  Result<TensorData> read(const TensorInfo& tensor, int64_t expert) const override {
+    return TensorData{bytes(tensor, expert), nullptr};
+  }
+  void release(const TensorInfo& tensor, int64_t expert) const override {
+    file_->release(bytes(tensor, expert));
+  }
+  void release_all() const override { file_->release_all(); }
+
+ private:
+  std::span<const std::byte> bytes(const TensorInfo& tensor, int64_t expert) const {
+    const auto size = static_cast<size_t>(tensor.expert_bytes());
+    return file_->find_tensor(tensor.name)->data.subspan(static_cast<size_t>(expert) * size, size);
+  }
+
+  std::shared_ptr<const GgufFile> file_;
+};
+
+TensorSource tensor_source(std::shared_ptr<const GgufFile> file) {
+  std::vector<TensorInfo> tensors;
+  for (const format::GgufTensor& tensor : file->tensors())
+    tensors.push_back({tensor.name, tensor.type, tensor.shape});
+  const std::string path = file->path();
+  return TensorSource(path, std::move(tensors), std::make_shared<GgufTensorReader>(std::move(file)));
 }
 
-Result<GenerationDefaults> generation_defaults(const GgufFile& file) {
+Result<GenerationDefaults> generation_defaults(const Metadata& metadata) {
   GenerationDefaults defaults;
   const auto get = [&](const char* name, std::optional<float>& out) -> Status {
     const std::string key = std::string("general.sampling.") + name;
-    if (!file.has(key)) return {};
-    TERCET_ASSIGN(const double value, file.get_float(key));
+    if (!metadata.has(key)) return {};
+    TERCET_ASSIGN(const double value, metadata.get_float(key));
     out = static_cast<float>(value);
     return {};
   };
@@ -82,17 +101,17 @@ Result<GenerationDefaults> generation_defaults(const GgufFile& file) {
   TERCET_TRY(get("top_p", defaults.top_p));
   TERCET_TRY(get("min_p", defaults.min_p));
   TERCET_TRY(get("penalty_repeat", defaults.repetition_penalty));
-  if (file.has("general.sampling.top_k")) {
-    TERCET_ASSIGN(const int64_t k, file.get_int("general.sampling.top_k"));
+  if (metadata.has("general.sampling.top_k")) {
+    TERCET_ASSIGN(const int64_t k, metadata.get_int("general.sampling.top_k"));
     defaults.top_k = static_cast<int>(std::clamp<int64_t>(k, 0, INT32_MAX));
   }
   return defaults;
 }
 
 // The type that holds the most bytes.
-std::string main_type(const GgufFile& file) {
-  std::map<DType, size_t> bytes;
-  for (const format::GgufTensor& tensor : file.tensors()) bytes[tensor.type] += tensor.data.size();
+std::string main_type(const std::vector<TensorInfo>& tensors) {
+  std::map<DType, int64_t> bytes;
+  for (const TensorInfo& tensor : tensors) bytes[tensor.type] += tensor.bytes();
   const auto most =
       std::max_element(bytes.begin(), bytes.end(), [](auto& a, auto& b) { return a.second < b.second; });
   return most == bytes.end() ? "" : std::string(dtype_name(most->first));
@@ -107,16 +126,17 @@ std::vector<std::pair<std::string, std::string>> special_tokens(const text::Toke
 }
 
 // A template that does not parse is no reason to refuse the model.
-Result<std::optional<text::ChatTemplate>> chat_template(const GgufFile& file, const PackageOptions& options) {
+Result<std::optional<text::ChatTemplate>> chat_template(const Metadata& metadata,
+                                                        const PackageOptions& options) {
   if (!options.chat_template.empty()) {
     TERCET_ASSIGN(text::ChatTemplate parsed, text::ChatTemplate::parse(options.chat_template));
     return std::optional(std::move(parsed));
   }
-  if (!file.has("tokenizer.chat_template")) return std::optional<text::ChatTemplate>();
-  TERCET_ASSIGN(const std::string_view source, file.get_string("tokenizer.chat_template"));
+  if (!metadata.has("tokenizer.chat_template")) return std::optional<text::ChatTemplate>();
+  TERCET_ASSIGN(const std::string_view source, metadata.get_string("tokenizer.chat_template"));
   auto parsed = text::ChatTemplate::parse(std::string(source));
   if (parsed.ok()) return std::optional(*std::move(parsed));
-  log_warning("{}: the chat template is left out: {}", file.path(), parsed.error().to_string());
+  log_warning("{}: the chat template is left out: {}", metadata.source(), parsed.error().to_string());
   return std::optional<text::ChatTemplate>();
 }
 
@@ -130,9 +150,12 @@ Error in_file(Error error, const std::string& path) {
 Result<Package> open_package(const std::string& path, const PackageOptions& options) {
   TERCET_ASSIGN(GgufFile opened, GgufFile::open(path));
   const auto file = std::make_shared<GgufFile>(std::move(opened));
-  auto spec = spec_from_gguf(*file);
+  // The metadata lives as long as the file.
+  const std::shared_ptr<const Metadata> metadata(file, &file->metadata());
+  const TensorSource tensors = tensor_source(file);
+  auto spec = model_spec({*metadata, tensors});
   if (!spec.ok()) return in_file(spec.error(), path);
-  auto vocab = text::vocab_from_metadata(metadata_source(*file), options.pre_tokenizer);
+  auto vocab = text::vocab_from_metadata(metadata_source(*metadata), options.pre_tokenizer);
   if (!vocab.ok()) return in_file(vocab.error(), path);
   auto tokenizer_spec = text::tokenizer_spec(*std::move(vocab));
   if (!tokenizer_spec.ok()) return in_file(tokenizer_spec.error(), path);
@@ -143,26 +166,25 @@ Result<Package> open_package(const std::string& path, const PackageOptions& opti
                  fmt::format("the tokenizer has {} tokens and the embedding {} rows", tokenizer->vocab_size(),
                              spec->vocab_size),
                  path};
-  auto parsed_template = chat_template(*file, options);
+  auto parsed_template = chat_template(*metadata, options);
   if (!parsed_template.ok()) return in_file(parsed_template.error(), path);
-  auto defaults = generation_defaults(*file);
+  auto defaults = generation_defaults(*metadata);
   if (!defaults.ok()) return in_file(defaults.error(), path);
   const std::string file_name = std::filesystem::path(path).stem().string();
-  TERCET_ASSIGN(const std::string_view name, file->get_string_or("general.name", file_name));
+  TERCET_ASSIGN(const std::string_view name, metadata->get_string_or("general.name", file_name));
   int64_t weight_bytes = 0;
-  for (const format::GgufTensor& tensor : file->tensors())
-    weight_bytes += static_cast<int64_t>(tensor.data.size());
+  for (const TensorInfo& tensor : tensors.tensors()) weight_bytes += tensor.bytes();
   return Package{path,
                  std::string(name),
-                 main_type(*file),
+                 main_type(tensors.tensors()),
                  weight_bytes,
                  *std::move(spec),
-                 tensor_source(file),
+                 tensors,
                  *tokenizer,
                  *std::move(parsed_template),
                  special_tokens(*tokenizer),
                  *defaults,
-                 file};
+                 metadata};
 }
 
 }  // namespace tercet::model

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/types.h"
-#include "format/gguf.h"
+#include "format/metadata.h"
 #include "model/decoder_spec.h"
 #include "model/weights.h"
 #include "text/chat_template.h"
@@ -33,7 +33,7 @@ struct Package {
   std::optional<text::ChatTemplate> chat_template;
   std::vector<std::pair<std::string, std::string>> special_tokens;  // bos_token and so on, for the template
   GenerationDefaults defaults;
-  std::shared_ptr<format::GgufFile> file;  // behind `tensors`
+  std::shared_ptr<const format::Metadata> metadata;
 };
 
 struct PackageOptions {

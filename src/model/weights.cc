@@ -13,33 +13,36 @@ class Loader {
   // `rotary_heads`: rows are that many heads whose rotary pairs the file may interleave; 0: they are not.
   Status matrix(WeightPtr& out, const std::string& name, int64_t outputs, int64_t inputs,
                 int rotary_heads = 0) {
-    TERCET_ASSIGN(backend::WeightSource weight, find(name, outputs, inputs));
-    weight.row_order = row_order(rotary_heads);
-    TERCET_ASSIGN(out, device_.pack(weight, threads_));
-    source_.release(name);
+    TERCET_ASSIGN(const TensorInfo* tensor, find(name, outputs, inputs));
+    TERCET_ASSIGN(const TensorData data, source_.read(*tensor));
+    TERCET_ASSIGN(
+        out,
+        device_.pack({name, tensor->type, outputs, inputs, data.bytes, row_order(rotary_heads)}, threads_));
+    source_.release(*tensor);
     return {};
   }
 
   Status vector(WeightPtr& out, const std::string& name, int64_t size) {
-    TERCET_ASSIGN(const backend::WeightSource weight, find(name, 1, size));
-    TERCET_ASSIGN(out, device_.vector(weight));
-    source_.release(name);
+    TERCET_ASSIGN(const TensorInfo* tensor, find(name, 1, size));
+    TERCET_ASSIGN(const TensorData data, source_.read(*tensor));
+    TERCET_ASSIGN(out, device_.vector({name, tensor->type, 1, size, data.bytes, {}}));
+    source_.release(*tensor);
     return {};
   }
 
-  bool has(const std::string& name) const { return source_.find(name).has_value(); }
+  bool has(const std::string& name) const { return source_.find(name) != nullptr; }
 
  private:
-  Result<backend::WeightSource> find(const std::string& name, int64_t outputs, int64_t inputs) const {
-    const std::optional<TensorView> view = source_.find(name);
-    if (!view.has_value())
-      return Error{ErrorCode::kCorrupt, fmt::format("the tensor {} is missing", name), source_.path};
-    if (view->outputs != outputs || view->inputs != inputs)
+  Result<const TensorInfo*> find(const std::string& name, int64_t outputs, int64_t inputs) const {
+    const TensorInfo* tensor = source_.find(name);
+    if (tensor == nullptr)
+      return Error{ErrorCode::kCorrupt, fmt::format("the tensor {} is missing", name), source_.path()};
+    if (tensor->outputs() != outputs || tensor->inputs() != inputs || tensor->experts() != 1)
       return Error{ErrorCode::kCorrupt,
-                   fmt::format("the tensor {} is [{}, {}], expected [{}, {}]", name, view->inputs,
-                               view->outputs, inputs, outputs),
-                   source_.path};
-    return backend::WeightSource{name, view->type, outputs, inputs, view->data, {}};
+                   fmt::format("the tensor {} is [{}], expected [{}, {}]", name,
+                               fmt::join(tensor->shape, ", "), inputs, outputs),
+                   source_.path()};
+    return tensor;
   }
 
   // Row i of a head's first half is the file's row 2 i, of its second half 2 i + 1.

@@ -4,32 +4,13 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "backend/device.h"
 #include "model/decoder_spec.h"
+#include "model/tensor_source.h"
 
 namespace tercet::model {
-
-// A tensor of a model file: `outputs` rows of `inputs` elements (a vector has one row).
-struct TensorView {
-  DType type = DType::kF32;
-  int64_t outputs = 0;
-  int64_t inputs = 0;
-  std::span<const std::byte> data;
-};
-
-// Where tensors come from, under GGUF's names ("blk.0.attn_q.weight"). `release` says that a tensor was used
-// for the last time.
-struct TensorSource {
-  std::string path;  // for errors
-  std::function<std::optional<TensorView>(const std::string& name)> find;
-  std::function<void(const std::string& name)> release;
-};
 
 using WeightPtr = std::unique_ptr<backend::Weight>;
 

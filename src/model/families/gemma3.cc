@@ -16,20 +16,21 @@ constexpr int k27bLayers = 62;
 
 }  // namespace
 
-Result<DecoderSpec> gemma3_from_gguf(const format::GgufFile& file) {
-  TERCET_ASSIGN(DecoderSpec spec, common_spec_from_gguf(file));
-  TERCET_ASSIGN(const uint64_t window, file.get_uint("gemma3.attention.sliding_window"));
+Result<DecoderSpec> gemma3_spec(const ModelSource& source) {
+  const format::Metadata& metadata = source.metadata;
+  TERCET_ASSIGN(DecoderSpec spec, common_spec(source));
+  TERCET_ASSIGN(const uint64_t window, metadata.get_uint("gemma3.attention.sliding_window"));
   TERCET_ASSIGN(const uint64_t every,
-                file.get_uint_or("gemma3.attention.sliding_window_pattern", kGlobalEvery));
-  TERCET_ASSIGN(const double cap, file.get_float_or("gemma3.final_logit_softcapping", 0.0));
+                metadata.get_uint_or("gemma3.attention.sliding_window_pattern", kGlobalEvery));
+  TERCET_ASSIGN(const double cap, metadata.get_float_or("gemma3.final_logit_softcapping", 0.0));
   if (window < 1 || window > INT32_MAX || every < 1 || every > INT32_MAX)
     return Error{
         ErrorCode::kInvalidArgument,
         fmt::format("a sliding window of {} on all but every {}th layer cannot be right", window, every),
-        file.path()};
+        source.path()};
   RopeSpec local = spec.ropes[0];
   local.position_scale = 1;
-  TERCET_ASSIGN(local.base, file.get_float_or("gemma3.rope.freq_base_swa", kLocalBase));
+  TERCET_ASSIGN(local.base, metadata.get_float_or("gemma3.rope.freq_base_swa", kLocalBase));
   spec.ropes.push_back(local);
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     if ((i + 1) % every == 0) continue;

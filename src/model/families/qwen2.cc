@@ -3,8 +3,8 @@
 
 namespace tercet::model {
 
-Result<DecoderSpec> qwen2_from_gguf(const format::GgufFile& file) {
-  TERCET_ASSIGN(DecoderSpec spec, common_spec_from_gguf(file));
+Result<DecoderSpec> qwen2_spec(const ModelSource& source) {
+  TERCET_ASSIGN(DecoderSpec spec, common_spec(source));
   spec.has_qkv_bias = true;
   return spec;
 }
