@@ -30,6 +30,7 @@ struct TestRows {
   int position = 0;
   int first_block = 0;
   bool fresh = true;  // its blocks are zeroed before the step
+  int rope_variant = 0;
 };
 
 class DecoderHarness {
@@ -87,7 +88,7 @@ class DecoderHarness {
     for (kv::GroupTables& tables : batch.groups) tables.starts = {0};
     for (const TestRows& rows : sequences) {
       const int count = static_cast<int>(rows.tokens.size());
-      batch.sequences.push_back({batch.num_rows(), count, rows.position, 0});
+      batch.sequences.push_back({batch.num_rows(), count, rows.position, 0, rows.rope_variant});
       const int blocks = kv::blocks_for_tokens(rows.position + count);
       for (kv::GroupTables& tables : batch.groups) {
         for (int b = 0; b < blocks; ++b) {

@@ -5,7 +5,8 @@ namespace tercet::model {
 
 Result<DecoderSpec> qwen2_spec(const ModelSource& source) {
   TERCET_ASSIGN(DecoderSpec spec, common_spec(source));
-  spec.has_qkv_bias = true;
+  spec.needs_qkv_bias = true;
+  TERCET_TRY(read_windows(source, 0, spec));
   return spec;
 }
 
