@@ -10,6 +10,7 @@
 #include "core/types.h"
 #include "format/gguf.h"
 #include "model/decoder_spec.h"
+#include "model/package_text.h"
 #include "model/weights.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -34,11 +35,6 @@ struct Package {
   std::vector<std::pair<std::string, std::string>> special_tokens;  // bos_token and so on, for the template
   GenerationDefaults defaults;
   std::shared_ptr<format::GgufFile> file;  // behind `tensors`
-};
-
-struct PackageOptions {
-  std::string pre_tokenizer;  // in place of the file's tokenizer.ggml.pre
-  std::string chat_template;  // in place of the file's
 };
 
 // Opens a .gguf file, or the first shard of a split one. Errors name the file and what is wrong with it.

@@ -88,7 +88,15 @@ constexpr char kDefaultPunctuation[] = R"([\p{P}\$\+<=>\^~\|]+)";
 constexpr char kThreeDigits[] = "[0-9][0-9][0-9]";
 constexpr char kLines[] = R"([^\n]+|[\n]+)";
 
-enum : unsigned { kIgnoreMerges = 1, kAddsBos = 2, kKeepsSpaces = 4, kEscapesSpaces = 8 };
+enum : unsigned {
+  kIgnoreMerges = 1,
+  kAddsBos = 2,
+  kKeepsSpaces = 4,
+  kEscapesSpaces = 8,
+  kCharacters = 16,
+  kWholeNewlines = 32,
+  kNoDefaultBos = 64,
+};
 
 struct Row {
   std::vector<std::string_view> names;
@@ -105,7 +113,9 @@ const std::vector<Row>& rows() {
         "jina-v5-nano"},
        {{kGpt4ThreeDigits}},
        kIgnoreMerges | kAddsBos},
-      {{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, {{kGpt4ThreeDigits}}},
+      {{"dbrx", "smaug-bpe"}, {{kGpt4ThreeDigits}}},
+      {{"glm4", "glm5"}, {{kGpt4ThreeDigits}}, kIgnoreMerges | kNoDefaultBos},
+      {{"chatglm-bpe"}, {{kGpt4ThreeDigits}}, kNoDefaultBos},
       {{"minicpm5"}, {{R"(\p{N}{1,3})"}, {kGpt4Digits}}, kIgnoreMerges},
       {{"jais-2"}, {{kJais2}}},
       {{"deepseek-llm"},
@@ -161,8 +171,9 @@ const std::vector<Row>& rows() {
         {R"([\p{P}!-/:-@\[-`{-~])"},
         {kGpt2}},
        kAddsBos | kKeepsSpaces},
-      {{"gemma4", "granite-embed-multi-311m"}, {{kLines}}, kEscapesSpaces},
-      {{"sarvam-moe"}, {{kLines}}, kEscapesSpaces | kKeepsSpaces},
+      {{"gemma4", "granite-embed-multi-311m"}, {{kLines}}, kEscapesSpaces | kCharacters | kWholeNewlines},
+      {{"sarvam-moe"}, {{kLines}}, kEscapesSpaces | kCharacters | kKeepsSpaces},
+      {{"whitespace"}, {{R"(\s+)", PatternKind::kRegex, SplitBehavior::kRemoved}}, kCharacters},
   };
   return table;
 }
@@ -177,6 +188,9 @@ bool find_pre_tokenizer(std::string_view name, PreTokenizer& out) {
     out.adds_bos = row.flags & kAddsBos;
     out.clean_up_spaces = !(row.flags & kKeepsSpaces);
     out.escapes_spaces = row.flags & kEscapesSpaces;
+    out.characters = row.flags & kCharacters;
+    out.whole_newlines = row.flags & kWholeNewlines;
+    out.no_default_bos = row.flags & kNoDefaultBos;
     return true;
   }
   return false;

@@ -57,6 +57,7 @@ TEST(Splitter, PiecesAreTheText) {
     PreTokenizer pre;
     ASSERT_TRUE(find_pre_tokenizer(name, pre));
     for (const SplitPattern& pattern : pre.splits) {
+      if (pattern.behavior == SplitBehavior::kRemoved) continue;
       const auto splitter = Splitter::create(pattern);
       ASSERT_TRUE(splitter.ok()) << name << ": " << splitter.error().to_string();
       for (int round = 0; round < 200; ++round) {
@@ -139,6 +140,11 @@ TEST(PreTokenizers, NamesAreUnique) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
   PreTokenizer pre;
   EXPECT_FALSE(find_pre_tokenizer("no-such", pre));
+  ASSERT_TRUE(find_pre_tokenizer("glm5", pre));
+  EXPECT_TRUE(pre.ignore_merges && pre.no_default_bos && !pre.characters);
+  ASSERT_TRUE(find_pre_tokenizer("whitespace", pre));
+  EXPECT_THAT(split(pre.splits[0], " a  bc\n"), ElementsAre("a", "bc"));
+  EXPECT_TRUE(pre.characters && !pre.escapes_spaces);
 }
 
 }  // namespace

@@ -68,6 +68,51 @@ TEST(Tokenizer, SpecialTokensInTextAreTextUnlessParsed) {
   EXPECT_FALSE(t.is_control(-1) || t.is_control(8) || t.is_end_token(7));
 }
 
+std::vector<TextSpan> spans_of(std::initializer_list<std::pair<std::string_view, bool>> parts,
+                               std::string& text) {
+  std::vector<TextSpan> spans;
+  for (const auto& [part, is_template] : parts) {
+    spans.push_back({text.size(), text.size() + part.size(), is_template});
+    text += part;
+  }
+  return spans;
+}
+
+std::vector<TokenId> encode_parts(const Tokenizer& tokenizer,
+                                  std::initializer_list<std::pair<std::string_view, bool>> parts) {
+  std::string text;
+  const auto spans = spans_of(parts, text);
+  return tokenizer.encode(text, spans);
+}
+
+TEST(Tokenizer, SpecialTokensCountInTemplateTextOnly) {
+  for (const MatchOrder order : {MatchOrder::kLongestFirst, MatchOrder::kLeftmostLongest}) {
+    TokenizerSpec spec = small_spec();
+    spec.match_order = order;
+    const Tokenizer t = make(spec);
+    EXPECT_THAT(encode_parts(t, {{"<x>", true}, {"a<x>b", false}, {"<x>", true}}), ElementsAre(7, 0, 1, 7));
+    EXPECT_THAT(encode_parts(t, {{"<x", true}, {">a", false}}), ElementsAre(0)) << "half of it is the user's";
+    EXPECT_THAT(encode_parts(t, {{"<", false}, {"x>", true}}), ElementsAre());
+    EXPECT_THAT(encode_parts(t, {{"a", true}, {"b<x>a", false}, {"b<x>c", true}}), ElementsAre(4, 4, 7, 2))
+        << "words go on across the borders, whatever the user wrote";
+    EXPECT_THAT(encode_parts(t, {{"a\xFF", true}, {"<x>\xFF", false}, {"<x>", true}}), ElementsAre(0, 7))
+        << "bytes that are replaced move the borders";
+  }
+}
+
+TEST(Tokenizer, SpecialTokensOfTheNormalizedTextCountInTemplateTextOnly) {
+  TokenizerSpec spec = small_spec();
+  spec.added_tokens[0].normalized = true;
+  const Tokenizer plain = make(spec);
+  EXPECT_THAT(encode_parts(plain, {{"a<x>", true}, {"<x>a", false}, {"b", true}}), ElementsAre(0, 7, 4));
+  NormalizerStep lower;
+  lower.kind = NormalizerKind::kLowercase;
+  spec.normalizer = {lower};
+  const Tokenizer t = make(spec);
+  EXPECT_THAT(encode_parts(t, {{"A<X>", true}, {"<x>", false}, {"B", true}}), ElementsAre(0, 7, 1));
+  EXPECT_THAT(encode_parts(t, {{"A", true}, {"B", false}}), ElementsAre(4));
+}
+
 TEST(Tokenizer, AddsPrefixAndSuffixOnDemand) {
   TokenizerSpec spec = small_spec();
   spec.prefix = {7};
