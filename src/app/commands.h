@@ -19,5 +19,6 @@ void add_pull_command(CLI::App& app, Action* action);
 void add_inspect_command(CLI::App& app, Action* action);
 void add_tokenize_command(CLI::App& app, Action* action);
 void add_bench_command(CLI::App& app, Action* action);
+void add_bench_tokenize_command(CLI::App& bench, Action* action);
 
 }  // namespace tercet::app

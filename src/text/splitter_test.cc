@@ -126,6 +126,45 @@ TEST(Splitter, EmptyMatchesCut) {
   EXPECT_THAT(split({"x*"}, "aé"), ElementsAre("a", "é"));
 }
 
+// Nothing in a text or an expression may keep it busy: where an expression takes too long, the rest is one
+// piece.
+TEST(Splitter, HostileExpressionsEnd) {
+  const std::string run(1 << 20, 'x'), spaces(1 << 18, ' ');
+  for (const char* pattern : {"(x+x+)+y", "(x|x)*y", "x*y|.", "(?=.*y)x", "(.*)\\1y", "(?:(?:x?){20}){20}y",
+                              "(x(?R)?x)y", "\\s+$|(?<=x)y", "(?s).*?(?=z)", "x{1,60000}y"}) {
+    const auto splitter = Splitter::create({pattern});
+    if (!splitter.ok()) continue;  // too large for PCRE2
+    for (const std::string& text : {run, spaces, run + "y", spaces + "x" + run}) {
+      std::vector<std::string_view> pieces;
+      splitter->split(text, pieces);
+      std::string joined;
+      for (const std::string_view piece : pieces) joined += piece;
+      ASSERT_EQ(joined, text) << pattern;
+    }
+  }
+  EXPECT_FALSE(Splitter::create({std::string(2000, '(') + std::string(2000, ')')}).ok());
+  EXPECT_FALSE(Splitter::create({"((x{60000}){60000}){60000}"}).ok());
+}
+
+// A window of the text must not change what matches: words, look-aheads and empty matches that cross its end.
+TEST(Splitter, MatchesAreThoseOfTheWholeText) {
+  for (const size_t size : {255u, 256u, 257u, 1023u, 1024u, 1025u, 5000u}) {
+    const std::string word(size, 'a'), spaces(size, ' ');
+    EXPECT_EQ(split({"[a-z]+"}, word + " " + word), (std::vector<std::string>{word, " ", word}));
+    EXPECT_EQ(split({R"(\s+(?!\S)|\s+)"}, spaces + "b"),
+              (std::vector<std::string>{spaces.substr(1), " ", "b"}));
+    EXPECT_EQ(split({"a+(?=b)"}, word + "b" + word), (std::vector<std::string>{word, "b" + word}));
+    EXPECT_EQ(split({"a*"}, spaces + word + "b"), [&] {
+      std::vector<std::string> pieces(size, " ");
+      pieces.push_back(word);
+      pieces.push_back("b");
+      return pieces;
+    }());
+    EXPECT_EQ(split({"\\bb"}, spaces + "b" + word), (std::vector<std::string>{spaces, "b", word}));
+    EXPECT_EQ(split({"é+"}, word + "é" + word), (std::vector<std::string>{word, "é", word}));
+  }
+}
+
 TEST(Splitter, BadExpressionIsAnErrorThatShowsThePlace) {
   const auto bad = Splitter::create({"a(b"});
   ASSERT_FALSE(bad.ok());

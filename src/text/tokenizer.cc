@@ -190,6 +190,7 @@ void Tokenizer::Data::encode_words(std::string_view text, bool is_first, MergeSc
     next.clear();
     for (const std::string_view word : words) splitter.split(word, next);
     std::swap(words, next);
+    scratch.steps += words.size();
   }
   for (std::string_view word : words) {
     while (!word.empty()) {

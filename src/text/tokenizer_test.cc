@@ -237,34 +237,6 @@ TEST(Tokenizer, ThreadsGetTheSameResult) {
   for (const auto& result : results) EXPECT_EQ(result, results[0]);
 }
 
-// Work per byte must not grow with the text: 16 times the text may take 16 times the steps, and a little for
-// the log.
-TEST(Tokenizer, TimeIsLinear) {
-  constexpr int kLarge = 1 << 18;
-  std::mt19937 random(6);
-  std::string noise, prose;
-  for (int i = 0; i < kLarge; ++i) noise += static_cast<char>(random());
-  while (prose.size() < kLarge)
-    prose += "The quick brown fox jumps over 12 lazy dogs; \"isn't it?\"\n    return x_1 + 2;\n";
-  std::vector<std::string> texts = {noise, prose};
-  for (const char* unit :
-       {"a", " ", "\n", "1", "\u4E2D", "'", "<", "a ", " \n", "<|im_start|>", "\u0301", "_", "ab"}) {
-    std::string text;
-    while (text.size() < kLarge) text += unit;
-    texts.push_back(std::move(text));
-  }
-  for (const char* name : {"q05", "smollm2-135m", "gemma3-270m", "deepseek-coder"}) {
-    const Tokenizer& t = test_tokenizer(name);
-    for (const std::string& text : texts) {
-      uint64_t small = 0, large = 0;
-      t.encode(std::string_view(text).substr(0, kLarge / 16), {.parse_special = true}, &small);
-      t.encode(text, {.parse_special = true}, &large);
-      EXPECT_LE(large, 20 * small) << name << " " << text.substr(0, 12);
-      EXPECT_LT(large, 30 * text.size()) << name << " " << text.substr(0, 12);
-    }
-  }
-}
-
 TEST(ByteLevel, AlphabetHasEveryByteOnce) {
   std::vector<int> seen(256);
   for (char32_t c = 0; c < 0x200; ++c) {
