@@ -10,6 +10,7 @@
 #include "core/types.h"
 #include "format/metadata.h"
 #include "model/decoder_spec.h"
+#include "model/package_text.h"
 #include "model/weights.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -36,12 +37,8 @@ struct Package {
   std::shared_ptr<const format::Metadata> metadata;
 };
 
-struct PackageOptions {
-  std::string pre_tokenizer;  // in place of the file's tokenizer.ggml.pre
-  std::string chat_template;  // in place of the file's
-};
-
-// Opens a .gguf file, or the first shard of a split one. Errors name the file and what is wrong with it.
+// Opens a .gguf file, the first shard of a split one, or a Hugging Face folder. Errors name the file and what
+// is wrong with it.
 Result<Package> open_package(const std::string& path, const PackageOptions& options = {});
 
 }  // namespace tercet::model
