@@ -42,8 +42,7 @@ Status qwen_to_gguf(const HfConfig& config, HfTranslation& out) {
 Status qwen_to_config(const Metadata& metadata, Metadata& config) {
   TERCET_TRY(common_to_config(metadata, config));
   TERCET_TRY(rope_to_config(metadata, config));
-  TERCET_TRY(sliding_to_config(
-      metadata, [](int64_t) { return true; }, config));
+  TERCET_TRY(sliding_to_config(metadata, 0, config));
   config.set("use_sliding_window", config.has("sliding_window"));
   return {};
 }
