@@ -93,7 +93,10 @@ void add_bench_command(CLI::App& app, Action* action) {
   number("-n,--new-tokens", flags->speed.new_tokens, "tokens to generate after it");
   number("-r,--repetitions", flags->speed.repetitions, "how often each is measured");
   command->add_flag("--json", flags->json, "print the values of every repetition as JSON");
-  command->callback([=] { *action = [=] { return start(*flags); }; });
+  add_bench_tokenize_command(*command, action);
+  command->callback([=] {
+    if (command->get_subcommands().empty()) *action = [=] { return start(*flags); };
+  });
 }
 
 }  // namespace tercet::app

@@ -1,7 +1,6 @@
 #include "app/inspect.h"
 
 #include <fmt/format.h>
-#include <utf8proc.h>
 
 #include <algorithm>
 #include <map>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/escaped.h"
 #include "app/progress.h"
 #include "app/weight_check.h"
 #include "format/gguf.h"
@@ -66,22 +66,23 @@ Totals count_types(const GgufFile& file) {
 // metadata does not say, or says something no model can have.
 Result<uint64_t> kv_cache_bytes(const GgufFile& file) {
   constexpr uint64_t kMost = 1 << 20;  // of each number, so that products stay in 64 bits
-  TERCET_ASSIGN(const std::string_view architecture, file.get_string("general.architecture"));
+  TERCET_ASSIGN(const std::string_view architecture, file.metadata().get_string("general.architecture"));
   const std::string prefix = std::string(architecture) + ".";
-  if (file.has(prefix + "attention.kv_lora_rank"))
+  if (file.metadata().has(prefix + "attention.kv_lora_rank"))
     return Error{ErrorCode::kUnsupported, "latent attention keeps another cache", file.path()};
-  TERCET_ASSIGN(const uint64_t layers, file.get_uint(prefix + "block_count"));
-  TERCET_ASSIGN(const uint64_t heads, file.get_uint(prefix + "attention.head_count"));
-  TERCET_ASSIGN(const uint64_t width, file.get_uint(prefix + "embedding_length"));
+  TERCET_ASSIGN(const uint64_t layers, file.metadata().get_uint(prefix + "block_count"));
+  TERCET_ASSIGN(const uint64_t heads, file.metadata().get_uint(prefix + "attention.head_count"));
+  TERCET_ASSIGN(const uint64_t width, file.metadata().get_uint(prefix + "embedding_length"));
   if (heads == 0 || std::max({layers, heads, width}) > kMost)
     return Error{ErrorCode::kInvalidArgument, "the layer, head or embedding counts are impossible",
                  file.path()};
-  TERCET_ASSIGN(const uint64_t key_length, file.get_uint_or(prefix + "attention.key_length", width / heads));
+  TERCET_ASSIGN(const uint64_t key_length,
+                file.metadata().get_uint_or(prefix + "attention.key_length", width / heads));
   TERCET_ASSIGN(const uint64_t value_length,
-                file.get_uint_or(prefix + "attention.value_length", width / heads));
+                file.metadata().get_uint_or(prefix + "attention.value_length", width / heads));
   std::vector<int64_t> kv_heads = {static_cast<int64_t>(heads)};
-  if (file.has(prefix + "attention.head_count_kv")) {
-    TERCET_ASSIGN(kv_heads, file.get_ints(prefix + "attention.head_count_kv"));
+  if (file.metadata().has(prefix + "attention.head_count_kv")) {
+    TERCET_ASSIGN(kv_heads, file.metadata().get_ints(prefix + "attention.head_count_kv"));
   }
   if (kv_heads.size() == 1) kv_heads.assign(layers, kv_heads[0]);
   uint64_t total_heads = 0;
@@ -97,43 +98,15 @@ Result<uint64_t> kv_cache_bytes(const GgufFile& file) {
 
 std::vector<std::string> collect_notes(const GgufFile& file) {
   std::vector<std::string> notes;
-  if (!file.has("general.architecture"))
+  if (!file.metadata().has("general.architecture"))
     notes.push_back("general.architecture is missing: no engine can run this file");
-  const auto tokenizer = file.get_string("tokenizer.ggml.model");
-  if (tokenizer && *tokenizer == "gpt2" && !file.has("tokenizer.ggml.pre"))
+  const auto tokenizer = file.metadata().get_string("tokenizer.ggml.model");
+  if (tokenizer && *tokenizer == "gpt2" && !file.metadata().has("tokenizer.ggml.pre"))
     notes.push_back(
         "tokenizer.ggml.pre is missing: how text was split in training is assumed to be \"default\"");
   if (file.find_tensor("token_embd.weight") != nullptr && file.find_tensor("output.weight") == nullptr)
     notes.push_back("output.weight is absent: the output layer uses token_embd.weight (tied embeddings)");
   return notes;
-}
-
-// Text that cannot disturb a terminal: control, format and invalid characters are escaped.
-std::string escaped(std::string_view text) {
-  std::string result;
-  const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  for (size_t i = 0; i < text.size();) {
-    utf8proc_int32_t code = 0;
-    const auto length = utf8proc_iterate(bytes + i, static_cast<utf8proc_ssize_t>(text.size() - i), &code);
-    if (length <= 0) {
-      result += fmt::format("\\x{:02x}", bytes[i++]);
-      continue;
-    }
-    const utf8proc_category_t category = utf8proc_category(code);
-    const bool hidden = (category >= UTF8PROC_CATEGORY_CC) || category == UTF8PROC_CATEGORY_CN ||
-                        category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
-    if (code == '\n') {
-      result += "\\n";
-    } else if (code == '"' || code == '\\') {
-      (result += '\\') += static_cast<char>(code);
-    } else if (hidden) {
-      result += fmt::format("\\u{{{:x}}}", code);
-    } else {
-      result += text.substr(i, static_cast<size_t>(length));
-    }
-    i += static_cast<size_t>(length);
-  }
-  return result;
 }
 
 std::string shown_string(std::string_view text) {
@@ -199,8 +172,8 @@ void print_text(std::ostream& out, const Report& report) {
   const GgufFile& file = report.file;
   out << fmt::format("{}: GGUF version {}, {} file{}, {}\n", escaped(file.path()), file.version(),
                      file.num_shards(), file.num_shards() == 1 ? "" : "s", format_bytes(file.file_bytes()));
-  out << fmt::format("\nMetadata ({})\n", file.entries().size());
-  for (const GgufEntry& entry : file.entries())
+  out << fmt::format("\nMetadata ({})\n", file.metadata().entries().size());
+  for (const GgufEntry& entry : file.metadata().entries())
     out << fmt::format("  {:<42} {:<14} {}\n", escaped(entry.key), shown_type(entry), shown_value(entry));
   out << fmt::format("\nTensors ({})\n", file.tensors().size());
   for (const GgufTensor& tensor : file.tensors())
@@ -275,7 +248,8 @@ void print_json(std::ostream& out, const Report& report) {
                {"weight_bytes", report.totals.all.bytes},
                {"kv_bytes_per_1024_tokens_f16", nullptr},
                {"notes", report.notes}};
-  for (const GgufEntry& entry : file.entries()) root["metadata"][std::string(entry.key)] = json_value(entry);
+  for (const GgufEntry& entry : file.metadata().entries())
+    root["metadata"][std::string(entry.key)] = json_value(entry);
   for (const GgufTensor& tensor : file.tensors())
     root["tensors"].push_back({{"name", tensor.name},
                                {"type", dtype_name(tensor.type)},

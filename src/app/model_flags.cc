@@ -70,6 +70,10 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command.add_option("--kv-type", flags.kv_type, "type of the KV cache")
       ->type_name("NAME")
       ->check(CLI::IsMember(names_of(kKvTypes)));
+  command
+      .add_option("--pre-tokenizer", flags.llm.package.pre_tokenizer,
+                  "how the model splits text, where its file does not say")
+      ->type_name("NAME");
   command.add_option("--isa", flags.isa, "instruction set of the kernels; the answer does not depend on it")
       ->type_name("NAME")
       ->check(CLI::IsMember(names_of(usable_isas())));

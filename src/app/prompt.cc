@@ -1,28 +1,6 @@
 #include "app/prompt.h"
 
-#include <string_view>
-
 namespace tercet::app {
-
-std::vector<core::TokenId> encode_chat(const text::Tokenizer& tokenizer, const text::RenderedChat& chat) {
-  const std::string_view text = chat.text;
-  const auto encode = [&](std::string_view part, bool parse_special) {
-    return tokenizer.encode(part, {.add_special = false, .parse_special = parse_special});
-  };
-  bool user_wrote_special = false;
-  for (const text::TextSpan& span : chat.spans) {
-    const std::string_view part = text.substr(span.begin, span.end - span.begin);
-    if (!span.is_template_text) user_wrote_special |= encode(part, true) != encode(part, false);
-  }
-  // Ordinary text is tokenized across the borders of spans; only what would become special is cut out.
-  if (!user_wrote_special) return encode(text, true);
-  std::vector<core::TokenId> tokens;
-  for (const text::TextSpan& span : chat.spans) {
-    const auto part = encode(text.substr(span.begin, span.end - span.begin), span.is_template_text);
-    tokens.insert(tokens.end(), part.begin(), part.end());
-  }
-  return tokens;
-}
 
 Result<std::vector<core::TokenId>> chat_prompt(const model::Package& package,
                                                const std::vector<Message>& messages) {
@@ -31,7 +9,7 @@ Result<std::vector<core::TokenId>> chat_prompt(const model::Package& package,
     input.messages.push_back(text::chat_message(message.role, message.content));
   input.special_tokens = package.special_tokens;
   TERCET_ASSIGN(const text::RenderedChat rendered, package.chat_template.value().render_with_spans(input));
-  return encode_chat(package.tokenizer, rendered);
+  return package.tokenizer.encode(rendered.text, rendered.spans);
 }
 
 std::vector<core::TokenId> raw_prompt(const text::Tokenizer& tokenizer, const std::string& text) {

@@ -12,11 +12,8 @@
 
 namespace tercet::app {
 
-// The tokens of a rendered conversation. Special tokens come from the template only: a user who writes
-// "<|im_end|>" gets its characters.
-std::vector<core::TokenId> encode_chat(const text::Tokenizer& tokenizer, const text::RenderedChat& chat);
-
 // Renders `messages` with the package's template, which must exist, and asks for the assistant's turn.
+// Special tokens come from the template only: a user who writes "<|im_end|>" gets its characters.
 Result<std::vector<core::TokenId>> chat_prompt(const model::Package& package,
                                                const std::vector<Message>& messages);
 

@@ -62,7 +62,7 @@ WeightCheck check_weights(const format::GgufFile& file, const std::function<void
       NonFiniteTensor found = check_tensor(tensor, values);
       if (found.rows > 0) check.bad.push_back(std::move(found));
       ++check.checked_tensors;
-      file.release(tensor);
+      file.release(tensor.data);
     } else {
       skipped.emplace(dtype_name(tensor.type));
     }

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,7 +23,14 @@
 
 namespace tercet::backend {
 
-enum class Activation : uint8_t { kSilu, kGeluTanh };
+enum class Activation : uint8_t {
+  kSilu,
+  kGeluTanh,
+  // gpt-oss: g = min(gate, 7), u = clip(up, -7, 7), and (u + 1) * g * sigmoid(1.702 g).
+  kClampedSwiGlu,
+};
+inline constexpr float kSwiGluAlpha = 1.702f;
+inline constexpr float kSwiGluLimit = 7.0f;
 enum class KvType : uint8_t { kF32, kF16 };
 
 // Float32 rows in device memory: [rows, cols], dense.
@@ -52,10 +60,16 @@ struct WeightSource {
   std::vector<int32_t> row_order;
 };
 
-// A weight in the device's layout: a matrix for linear layers and embeddings, or a vector (norms, biases).
+// One matrix of a stack; what it points to stays valid until the next call.
+using StackSource = std::function<Result<WeightSource>(int index)>;
+
+// A weight in the device's layout: a matrix for linear layers and embeddings, a stack of matrices of one
+// shape and type (the experts of a layer, the heads of latent attention), or a vector (norms, biases).
 class Weight {
  public:
   virtual ~Weight() = default;
+  virtual int stack_size() const = 0;  // 1 for a single matrix
+  // Of one matrix.
   virtual int64_t outputs() const = 0;
   virtual int64_t inputs() const = 0;
   virtual int64_t bytes() const = 0;
@@ -63,21 +77,24 @@ class Weight {
 
 struct LinearTerm {
   const Weight* weight = nullptr;
-  const Weight* bias = nullptr;  // a vector, or none
+  const Weight* bias = nullptr;  // a vector, [stack_size, outputs], or none
   Matrix out;                    // [rows, outputs]
 };
 
 struct KvLayerSpec {
   int group = 0;
   int num_kv_heads = 0;
-  int head_dim = 0;
+  int k_dim = 0;  // of a head
+  int v_dim = 0;
 };
 struct KvStoreSpec {
   std::vector<KvLayerSpec> layers;
   std::vector<int> group_blocks;  // blocks in each group's pool
   KvType type = KvType::kF16;
 };
-// Bytes that a block of the layer's group takes in the layer, K and V together.
+// Bytes that a block of the layer's group takes in the layer: K, V, and both together.
+int64_t k_block_bytes(const KvLayerSpec& layer, KvType type);
+int64_t v_block_bytes(const KvLayerSpec& layer, KvType type);
 int64_t kv_block_bytes(const KvLayerSpec& layer, KvType type);
 
 // Memory of one layer's K or V: block b lies at [base + b * stride, base + b * stride + bytes).
@@ -102,6 +119,33 @@ struct AttentionSpec {
   float scale = 1;
   float soft_cap = 0;  // 0: none
   int window = 0;      // 0: none; else a row at p reads (p - window, p]
+  // [num_heads] or none: logits of a key that every row of the head attends to and whose value is zero.
+  const Weight* sinks = nullptr;
+};
+
+// How a mixture of experts chooses. The order is total everywhere: score descending, expert ascending.
+struct RouterSpec {
+  enum class Scores : uint8_t {
+    kSoftmax,          // over all experts
+    kSoftmaxOfChosen,  // the largest logits are chosen, and their softmax among themselves weighs them
+    kSigmoid,
+  };
+  enum class GroupScore : uint8_t { kBest, kSumOfTwoBest };
+  Scores scores = Scores::kSoftmax;
+  int num_experts = 0;
+  int num_used = 0;  // experts of a row
+  // Experts lie in groups of equal size, of which the best num_groups_used stay in the choice.
+  int num_groups = 1;
+  int num_groups_used = 1;
+  GroupScore group_score = GroupScore::kBest;
+  bool normalize = false;  // weights are divided by their sum
+  float scale = 1;         // and multiplied by this
+};
+
+// Which matrix of a stack each row is for. Device memory; filled by Stream::route or route_heads.
+class Routes {
+ public:
+  virtual ~Routes() = default;
 };
 
 class Stream {
@@ -114,21 +158,36 @@ class Stream {
   virtual void rms_norm(Matrix x, const Weight& weight, float eps, Matrix out) = 0;
   // Each term: out = x weight^T + bias. Terms share the quantized x.
   virtual void linear(Matrix x, std::span<const LinearTerm> terms) = 0;
-  // Rotates each head of each row: x [rows, heads * head_dim]; angles [rows, 2 * half]: cosines, then sines.
-  // Elements beyond 2 * half of a head stay.
+  // Rotates the first 2 * half elements of each head of each row, the others stay: x [rows, heads *
+  // head_dim]; angles [rows, 2 * half]: cosines, then sines.
   virtual void rope(Matrix x, int head_dim, Matrix angles) = 0;
-  virtual void gate(Activation activation, Matrix gate, Matrix up) = 0;  // gate = act(gate) * up
+  virtual void gate(Activation activation, Matrix gate, Matrix up) = 0;  // gate = act(gate, up)
   virtual void add(Matrix x, Matrix y) = 0;                              // x += y
   virtual void scale(Matrix x, float factor) = 0;
   virtual void soft_cap(Matrix x, float cap) = 0;
   // out[i] = x[rows[i]].
   virtual void gather(Matrix x, std::span<const int32_t> rows, Matrix out) = 0;
+  // out[r] = a[r], then b[r].
+  virtual void concat(Matrix a, Matrix b, Matrix out) = 0;
+
+  // Chooses spec.num_used experts for each row of `logits` [rows, num_experts]. `correction`, [num_experts]
+  // or none, is added to the scores for the choice, not for the weights.
+  virtual void route(Matrix logits, const RouterSpec& spec, const Weight* correction, Routes& routes) = 0;
+  // Row r of `num_rows` is for matrix r % num_heads, with weight 1.
+  virtual void route_heads(int64_t num_rows, int num_heads, Routes& routes) = 0;
+  // The routed copies of the rows of x, grouped by matrix: out [rows * used, cols].
+  virtual void scatter_to_routes(Matrix x, const Routes& routes, Matrix out) = 0;
+  // linear() for such rows: each is multiplied with the matrix that it is for.
+  virtual void linear_by_route(Matrix x, const Routes& routes, std::span<const LinearTerm> terms) = 0;
+  // out[r] = the sum over row r's copies, in ascending order of their matrices, of weight * x[copy].
+  virtual void gather_from_routes(Matrix x, const Routes& routes, Matrix out) = 0;
 
   // Zeroes the batch's new blocks; comes before the first store_kv of a step.
   virtual void prepare_kv(KvStore& kv, const kv::StepBatch& batch) = 0;
-  // k, v: [rows, kv_heads * head_dim], rounded to the KV type into the blocks of the rows' positions.
+  // k: [rows, kv_heads * k_dim], v: [rows, kv_heads * v_dim], rounded to the KV type into the blocks of the
+  // rows' positions.
   virtual void store_kv(KvStore& kv, int layer, Matrix k, Matrix v, const kv::StepBatch& batch) = 0;
-  // q, out: [rows, heads * head_dim]. Reads K and V from the store only.
+  // q: [rows, heads * k_dim], out: [rows, heads * v_dim]. Reads K and V from the store only.
   virtual void attention(KvStore& kv, int layer, Matrix q, const kv::StepBatch& batch,
                          const AttentionSpec& spec, Matrix out) = 0;
 
@@ -143,12 +202,16 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string description() const = 0;
-  // Bytes that pack() will take for a weight, and whether the type can be computed at all.
+  // Bytes that pack() will take for a matrix, and whether the type can be computed at all.
   virtual Result<int64_t> packed_bytes(DType type, int64_t outputs, int64_t inputs) const = 0;
   virtual Result<std::unique_ptr<Weight>> pack(const WeightSource& source, ThreadPool& threads) = 0;
+  // Matrix i is source(i); all have the first one's shape and type.
+  virtual Result<std::unique_ptr<Weight>> pack_stack(int stack_size, const StackSource& source,
+                                                     ThreadPool& threads) = 0;
   // A vector of float32, as a weight of one row.
   virtual Result<std::unique_ptr<Weight>> vector(const WeightSource& source) = 0;
   virtual std::unique_ptr<Buffer> buffer() = 0;
+  virtual std::unique_ptr<Routes> routes() = 0;
   virtual Result<std::unique_ptr<KvStore>> kv_store(const KvStoreSpec& spec) = 0;
   virtual std::unique_ptr<Stream> stream(ThreadPool& threads) = 0;
 };

@@ -65,12 +65,13 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-void MappedFile::release(size_t offset, size_t size) const {
+void MappedFile::release(std::span<const std::byte> part) const {
+  if (part.data() < data_ || part.data() + part.size() > data_ + size_) return;
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const auto offset = static_cast<size_t>(part.data() - data_);
   const size_t begin = (offset + page - 1) / page * page;
-  const size_t end = (offset + size) / page * page;
-  if (end > begin && end <= size_)
-    ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
+  const size_t end = (offset + part.size()) / page * page;
+  if (end > begin) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
 Result<std::string> read_file(const std::string& path) {

@@ -24,9 +24,10 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
 
-  // Tells the kernel that [offset, offset + size) will not be read again soon: its pages leave this process's
-  // resident set (they stay in the page cache) and are mapped again on the next access.
-  void release(size_t offset, size_t size) const;
+  // Tells the kernel that `part` will not be read again soon: its whole pages leave this process's resident
+  // set (they stay in the page cache) and are mapped again on the next access. Bytes of another file are left
+  // alone.
+  void release(std::span<const std::byte> part) const;
 
  private:
   MappedFile(std::string path, const std::byte* data, size_t size)

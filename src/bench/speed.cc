@@ -44,18 +44,24 @@ Status run_once(engine::Engine& engine, core::Request request, SpeedResult& resu
   return {};
 }
 
-// The output layer reads the whole embedding where the two are tied; else a token reads one row of it.
-int64_t weight_bytes_per_token(const model::DecoderWeights& weights) {
-  return weights.bytes() - (weights.output == nullptr ? 0 : weights.embedding->bytes());
+// The output layer reads the whole embedding where the two are tied; else a token reads one row of it. Of the
+// experts it reads those that it is routed to.
+int64_t weight_bytes_per_token(const model::Decoder& decoder) {
+  const model::DecoderWeights& weights = decoder.weights();
+  int64_t bytes = weights.bytes - (weights.output == nullptr ? 0 : weights.embedding->bytes());
+  if (const auto& moe = decoder.spec().moe)
+    bytes -=
+        weights.expert_bytes / moe->router.num_experts * (moe->router.num_experts - moe->router.num_used);
+  return bytes;
 }
 
 int64_t kv_bytes_per_token(const engine::Llm& llm, int context) {
   int64_t bytes = 0;
   const auto& spec = llm.decoder().spec();
-  for (const model::LayerSpec& layer : spec.layers) {
-    const int read = layer.window == 0 ? context : std::min(context, layer.window);
-    bytes += backend::kv_block_bytes({layer.kv_group, spec.num_kv_heads, spec.head_dim}, llm.kv_type()) /
-             kv::kBlockTokens * read;
+  for (int layer = 0; layer < spec.num_layers(); ++layer) {
+    const int window = spec.layers[static_cast<size_t>(layer)].window;
+    const int read = window == 0 ? context : std::min(context, window);
+    bytes += backend::kv_block_bytes(spec.kv_layer(layer), llm.kv_type()) / kv::kBlockTokens * read;
   }
   return bytes;
 }
@@ -80,7 +86,7 @@ Result<SpeedResult> measure_speed(engine::Llm& llm, const SpeedOptions& options,
   TERCET_ASSIGN(const BandwidthProbe probe, BandwidthProbe::create(llm.threads().num_threads()));
   SpeedResult result;
   result.bytes_per_token =
-      static_cast<double>(weight_bytes_per_token(llm.decoder().weights()) +
+      static_cast<double>(weight_bytes_per_token(llm.decoder()) +
                           kv_bytes_per_token(llm, options.prompt_tokens + options.new_tokens / 2));
   for (int i = 0; i < options.repetitions; ++i) {
     progress(i, options.repetitions);

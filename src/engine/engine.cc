@@ -39,8 +39,9 @@ uint64_t random_seed() {
 
 }  // namespace
 
-std::string kv_salt(const EngineOptions& options) {
-  return fmt::format("arithmetic {}, kv type {}", kArithmeticVersion, static_cast<int>(options.kv_type));
+std::string kv_salt(const EngineOptions& options, int rope_variant) {
+  return fmt::format("arithmetic {}, kv type {}, rope {}", kArithmeticVersion,
+                     static_cast<int>(options.kv_type), rope_variant);
 }
 
 Engine::Engine(const model::Decoder& decoder, const text::Tokenizer& tokenizer, backend::Device& device,
@@ -89,9 +90,10 @@ Status Engine::add(core::Request request) {
 
   const int room = options_.context_length - prompt_size;
   if (request.stop.max_tokens < 0 || request.stop.max_tokens > room) request.stop.max_tokens = room;
-  const std::string settings = kv_salt(options_);
-  const std::string_view salt_parts[] = {settings, request.cache_salt};
   sched::SequenceInfo info;
+  info.rope_variant = decoder_.spec().rope_variant(prompt_size + request.stop.max_tokens);
+  const std::string settings = kv_salt(options_, info.rope_variant);
+  const std::string_view salt_parts[] = {settings, request.cache_salt};
   info.id = request.id;
   info.prompt = request.prompt;
   info.max_new_tokens = request.stop.max_tokens;

@@ -35,8 +35,8 @@ struct EngineOptions {
   sched::SchedulerOptions scheduler;
 };
 
-// Everything besides the tokens that decides the contents of a KV block.
-std::string kv_salt(const EngineOptions& options);
+// Everything besides the tokens that decides the contents of a KV block. `rope_variant`: of the sequence.
+std::string kv_salt(const EngineOptions& options, int rope_variant);
 
 class Engine final : public core::Generator {
  public:

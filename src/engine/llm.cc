@@ -14,17 +14,17 @@ constexpr int kMinContext = 512;
 // Bytes of KV that one more token of context takes, windows aside.
 int64_t kv_bytes_per_token(const model::DecoderSpec& spec, backend::KvType type) {
   int64_t bytes = 0;
-  for (const model::LayerSpec& layer : spec.layers)
-    if (layer.window == 0)
-      bytes += backend::kv_block_bytes({layer.kv_group, spec.num_kv_heads, spec.head_dim}, type) /
-               kv::kBlockTokens;
+  for (int layer = 0; layer < spec.num_layers(); ++layer)
+    if (spec.layers[static_cast<size_t>(layer)].window == 0)
+      bytes += backend::kv_block_bytes(spec.kv_layer(layer), type) / kv::kBlockTokens;
   return bytes;
 }
 
 Result<int64_t> packed_weight_bytes(const model::Package& package, const backend::Device& device) {
   int64_t bytes = 0;
-  for (const format::GgufTensor& tensor : package.file->tensors()) {
-    const auto packed = device.packed_bytes(tensor.type, tensor.rows(), tensor.row_elements());
+  for (const model::TensorInfo& tensor : package.tensors.tensors()) {
+    const auto packed =
+        device.packed_bytes(tensor.type, tensor.outputs() * tensor.experts(), tensor.inputs());
     if (!packed.ok())
       return Error{packed.error().code, packed.error().message, package.path + ": " + tensor.name};
     bytes += *packed;
@@ -78,10 +78,10 @@ Result<std::unique_ptr<Llm>> Llm::load(const std::string& path, const LlmOptions
   TERCET_ASSIGN(model::DecoderWeights weights,
                 model::load_weights(llm->package_->spec, llm->package_->tensors, *llm->device_,
                                     *llm->threads_, progress));
-  llm->stats_.weight_bytes = weights.bytes();
+  llm->stats_.weight_bytes = weights.bytes;
   llm->decoder_ = std::make_unique<model::Decoder>(llm->package_->spec, std::move(weights));
   // The metadata has been read too.
-  llm->package_->file->release_all();
+  llm->package_->tensors.release_all();
 
   EngineOptions engine;
   engine.context_length = context.length;

@@ -15,31 +15,6 @@
 namespace tercet::format {
 namespace {
 
-constexpr std::string_view kTypeNames[] = {"uint8",  "int8",    "uint16", "int16",  "uint32",
-                                           "int32",  "float32", "bool",   "string", "array",
-                                           "uint64", "int64",   "float64"};
-
-bool is_integer(GgufType type) {
-  return type != GgufType::kFloat32 && type != GgufType::kFloat64 && type != GgufType::kBool &&
-         type != GgufType::kString;
-}
-
-bool is_float(GgufType type) { return type == GgufType::kFloat32 || type == GgufType::kFloat64; }
-
-std::string describe_type(const GgufEntry& entry) {
-  const std::string name(gguf_type_name(entry.item_type));
-  return entry.is_array ? fmt::format("an array of {} {}", entry.count, name) : name;
-}
-
-template <class Stored, class T>
-void decode_as(const GgufEntry& entry, std::vector<T>& items) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    Stored item;
-    std::memcpy(&item, entry.encoded.data() + i * sizeof(Stored), sizeof(Stored));
-    items[i] = static_cast<T>(item);
-  }
-}
-
 // "model-00001-of-00003.gguf" taken apart, as llama.cpp names shards.
 struct ShardName {
   std::string prefix;  // "model"
@@ -65,48 +40,6 @@ std::string file_name(const std::string& path) { return std::filesystem::path(pa
 
 }  // namespace
 
-std::string_view gguf_type_name(GgufType type) { return kTypeNames[static_cast<size_t>(type)]; }
-
-std::vector<int64_t> decode_ints(const GgufEntry& entry, uint64_t limit) {
-  std::vector<int64_t> items(std::min(entry.count, limit));
-  switch (entry.item_type) {
-    case GgufType::kBool:
-    case GgufType::kUint8: return decode_as<uint8_t>(entry, items), items;
-    case GgufType::kInt8: return decode_as<int8_t>(entry, items), items;
-    case GgufType::kUint16: return decode_as<uint16_t>(entry, items), items;
-    case GgufType::kInt16: return decode_as<int16_t>(entry, items), items;
-    case GgufType::kUint32: return decode_as<uint32_t>(entry, items), items;
-    case GgufType::kInt32: return decode_as<int32_t>(entry, items), items;
-    case GgufType::kUint64:
-    case GgufType::kInt64: return decode_as<int64_t>(entry, items), items;
-    default: check_failed("the items are integers", __FILE__, __LINE__, entry.key);
-  }
-}
-
-std::vector<double> decode_floats(const GgufEntry& entry, uint64_t limit) {
-  TERCET_CHECK(is_float(entry.item_type));
-  std::vector<double> items(std::min(entry.count, limit));
-  if (entry.item_type == GgufType::kFloat32) {
-    decode_as<float>(entry, items);
-  } else {
-    decode_as<double>(entry, items);
-  }
-  return items;
-}
-
-std::vector<std::string_view> decode_strings(const GgufEntry& entry, uint64_t limit) {
-  TERCET_CHECK(entry.item_type == GgufType::kString);
-  std::vector<std::string_view> items(std::min(entry.count, limit));
-  const std::byte* position = entry.encoded.data();
-  for (auto& item : items) {
-    uint64_t length;
-    std::memcpy(&length, position, sizeof length);
-    item = {reinterpret_cast<const char*>(position) + sizeof length, length};
-    position += sizeof length + length;
-  }
-  return items;
-}
-
 int64_t GgufTensor::rows() const {
   return std::accumulate(shape.begin() + 1, shape.end(), int64_t{1}, std::multiplies<>());
 }
@@ -126,7 +59,7 @@ Result<GgufFile> GgufFile::open_bytes(std::span<const std::byte> bytes, std::str
   GgufFile file;
   file.path_ = std::move(name);
   TERCET_TRY(file.add_shard(bytes, file.path_));
-  TERCET_ASSIGN(const uint64_t count, file.get_uint_or("split.count", 1));
+  TERCET_ASSIGN(const uint64_t count, file.metadata_.get_uint_or("split.count", 1));
   if (count > 1)
     return Error{ErrorCode::kUnsupported, "is one shard of a split file, which cannot be read from memory",
                  file.path_};
@@ -146,19 +79,15 @@ Status GgufFile::add_shard(std::span<const std::byte> bytes, const std::string& 
   }
   if (shard == 0) {
     version_ = contents.version;
-    entries_ = std::move(contents.entries);
-    entries_by_key_ = std::move(contents.entries_by_key);
+    metadata_ = std::move(contents.metadata);
     return {};
   }
-  const auto shard_key = [&](std::string_view key) -> Result<uint64_t> {
-    const GgufEntry* entry = find_entry(contents.entries, contents.entries_by_key, key);
-    if (entry == nullptr)
+  for (const char* key : {"split.no", "split.count"})
+    if (!contents.metadata.has(key))
       return Error{ErrorCode::kCorrupt, fmt::format("has no {}, so it is no shard of {}", key, path_), name};
-    return entry_as_uint(*entry, name);
-  };
-  TERCET_ASSIGN(const uint64_t number, shard_key("split.no"));
-  TERCET_ASSIGN(const uint64_t count, shard_key("split.count"));
-  TERCET_ASSIGN(const uint64_t expected_count, get_uint("split.count"));
+  TERCET_ASSIGN(const uint64_t number, contents.metadata.get_uint("split.no"));
+  TERCET_ASSIGN(const uint64_t count, contents.metadata.get_uint("split.count"));
+  TERCET_ASSIGN(const uint64_t expected_count, metadata_.get_uint("split.count"));
   if (number == shard && count == expected_count) return {};
   return Error{
       ErrorCode::kCorrupt,
@@ -168,9 +97,9 @@ Status GgufFile::add_shard(std::span<const std::byte> bytes, const std::string& 
 }
 
 Status GgufFile::open_other_shards() {
-  TERCET_ASSIGN(const uint64_t count, get_uint_or("split.count", 1));
+  TERCET_ASSIGN(const uint64_t count, metadata_.get_uint_or("split.count", 1));
   if (count <= 1) return {};
-  TERCET_ASSIGN(const uint64_t number, get_uint("split.no"));
+  TERCET_ASSIGN(const uint64_t number, metadata_.get_uint("split.no"));
   const auto name = parse_shard_name(path_);
   if (!name || static_cast<uint64_t>(name->count) != count)
     return Error{ErrorCode::kInvalidArgument,
@@ -206,7 +135,7 @@ Status GgufFile::open_other_shards() {
 }
 
 Status GgufFile::check_split_tensor_count() const {
-  TERCET_ASSIGN(const uint64_t expected, get_uint_or("split.tensors.count", tensors_.size()));
+  TERCET_ASSIGN(const uint64_t expected, metadata_.get_uint_or("split.tensors.count", tensors_.size()));
   if (expected == tensors_.size()) return {};
   return Error{ErrorCode::kCorrupt,
                fmt::format("split.tensors.count is {}, and the {} shards hold {} tensors", expected,
@@ -227,10 +156,6 @@ Status GgufFile::index_tensors() {
   return {};
 }
 
-const GgufEntry* GgufFile::find(std::string_view key) const {
-  return find_entry(entries_, entries_by_key_, key);
-}
-
 const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
   const auto found =
       std::lower_bound(tensors_by_name_.begin(), tensors_by_name_.end(), name,
@@ -238,110 +163,12 @@ const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
   return found != tensors_by_name_.end() && tensors_[*found].name == name ? &tensors_[*found] : nullptr;
 }
 
-void GgufFile::release(const GgufTensor& tensor) const {
-  if (tensor.shard >= mappings_.size()) return;
-  const MappedFile& mapping = mappings_[tensor.shard];
-  mapping.release(static_cast<size_t>(tensor.data.data() - mapping.bytes().data()), tensor.data.size());
+void GgufFile::release(std::span<const std::byte> part) const {
+  for (const MappedFile& mapping : mappings_) mapping.release(part);
 }
 
 void GgufFile::release_all() const {
-  for (const MappedFile& mapping : mappings_) mapping.release(0, mapping.bytes().size());
-}
-
-Result<const GgufEntry*> GgufFile::require(std::string_view key) const {
-  if (const GgufEntry* entry = find(key)) return entry;
-  return Error{ErrorCode::kNotFound, fmt::format("has no metadata key {}", quote(key)), path_};
-}
-
-Error GgufFile::wrong_type(const GgufEntry& entry, std::string_view expected) const {
-  return {ErrorCode::kInvalidArgument,
-          fmt::format("{} is {}; {} is expected", quote(entry.key), describe_type(entry), expected), path_};
-}
-
-Result<uint64_t> entry_as_uint(const GgufEntry& entry, const std::string& name) {
-  const auto fail = [&](const std::string& found) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("{} is {}; an integer from 0 is expected", quote(entry.key), found), name};
-  };
-  if (entry.is_array || !is_integer(entry.item_type)) return fail(describe_type(entry));
-  const int64_t value = decode_ints(entry).front();
-  if (value < 0 && entry.item_type != GgufType::kUint64) return fail(std::to_string(value));
-  return static_cast<uint64_t>(value);
-}
-
-Result<uint64_t> GgufFile::get_uint(std::string_view key) const {
-  TERCET_ASSIGN(const GgufEntry* entry, require(key));
-  return entry_as_uint(*entry, path_);
-}
-
-Result<int64_t> GgufFile::get_int(std::string_view key) const {
-  TERCET_ASSIGN(const GgufEntry* entry, require(key));
-  if (entry->is_array) return wrong_type(*entry, "an integer");
-  TERCET_ASSIGN(const auto values, get_ints(key));
-  return values.front();
-}
-
-Result<double> GgufFile::get_float(std::string_view key) const {
-  TERCET_ASSIGN(const GgufEntry* entry, require(key));
-  if (entry->is_array || !is_float(entry->item_type)) return wrong_type(*entry, "a float");
-  return decode_floats(*entry).front();
-}
-
-Result<bool> GgufFile::get_bool(std::string_view key) const {
-  TERCET_ASSIGN(const GgufEntry* entry, require(key));
-  if (entry->is_array || entry->item_type != GgufType::kBool) return wrong_type(*entry, "a bool");
-  return decode_ints(*entry).front() != 0;
-}
-
-Result<std::string_view> GgufFile::get_string(std::string_view key) const {
-  TERCET_ASSIGN(const GgufEntry* entry, require(key));
-  if (entry->is_array || entry->item_type != GgufType::kString) return wrong_type(*entry, "a string");
-  return decode_strings(*entry).front();
-}
-
-Result<std::vector<int64_t>> GgufFile::get_ints(std::string_view key) const {
-  TERCET_ASSIGN(const GgufEntry* entry, require(key));
-  if (!is_integer(entry->item_type)) return wrong_type(*entry, "an array of integers");
-  std::vector<int64_t> values = decode_ints(*entry);
-  const bool wrapped = entry->item_type == GgufType::kUint64 &&
-                       std::any_of(values.begin(), values.end(), [](int64_t v) { return v < 0; });
-  if (wrapped)
-    return Error{ErrorCode::kInvalidArgument, fmt::format("{} holds a number above 2^63-1", quote(key)),
-                 path_};
-  return values;
-}
-
-Result<std::vector<double>> GgufFile::get_floats(std::string_view key) const {
-  TERCET_ASSIGN(const GgufEntry* entry, require(key));
-  if (!entry->is_array || !is_float(entry->item_type)) return wrong_type(*entry, "an array of floats");
-  return decode_floats(*entry);
-}
-
-Result<std::vector<std::string_view>> GgufFile::get_strings(std::string_view key) const {
-  TERCET_ASSIGN(const GgufEntry* entry, require(key));
-  if (!entry->is_array || entry->item_type != GgufType::kString)
-    return wrong_type(*entry, "an array of strings");
-  return decode_strings(*entry);
-}
-
-Result<uint64_t> GgufFile::get_uint_or(std::string_view key, uint64_t fallback) const {
-  return has(key) ? get_uint(key) : fallback;
-}
-
-Result<int64_t> GgufFile::get_int_or(std::string_view key, int64_t fallback) const {
-  return has(key) ? get_int(key) : fallback;
-}
-
-Result<double> GgufFile::get_float_or(std::string_view key, double fallback) const {
-  return has(key) ? get_float(key) : fallback;
-}
-
-Result<bool> GgufFile::get_bool_or(std::string_view key, bool fallback) const {
-  return has(key) ? get_bool(key) : fallback;
-}
-
-Result<std::string_view> GgufFile::get_string_or(std::string_view key, std::string_view fallback) const {
-  return has(key) ? get_string(key) : fallback;
+  for (const MappedFile& mapping : mappings_) mapping.release(mapping.bytes());
 }
 
 }  // namespace tercet::format

@@ -16,45 +16,10 @@
 
 #include "base/file.h"
 #include "base/result.h"
+#include "format/metadata.h"
 #include "tensor/dtype.h"
 
 namespace tercet::format {
-
-// Metadata value types; the numeric values are the format's.
-enum class GgufType : uint8_t {
-  kUint8 = 0,
-  kInt8 = 1,
-  kUint16 = 2,
-  kInt16 = 3,
-  kUint32 = 4,
-  kInt32 = 5,
-  kFloat32 = 6,
-  kBool = 7,
-  kString = 8,
-  kArray = 9,
-  kUint64 = 10,
-  kInt64 = 11,
-  kFloat64 = 12,
-};
-
-std::string_view gguf_type_name(GgufType type);
-
-// One metadata entry. `encoded` holds its `count` items of `item_type` as they lie in the file, without a
-// header.
-struct GgufEntry {
-  std::string_view key;
-  GgufType item_type = GgufType::kUint8;  // never kArray
-  bool is_array = false;
-  uint64_t count = 1;
-  std::span<const std::byte> encoded;
-};
-
-// The items of an entry. The caller has looked at item_type (TERCET_CHECK): `decode_ints` wants an integer
-// type or bool, `decode_floats` a float type, `decode_strings` kString. At most `limit` items are decoded. A
-// uint64 above 2^63-1 wraps.
-std::vector<int64_t> decode_ints(const GgufEntry& entry, uint64_t limit = UINT64_MAX);
-std::vector<double> decode_floats(const GgufEntry& entry, uint64_t limit = UINT64_MAX);
-std::vector<std::string_view> decode_strings(const GgufEntry& entry, uint64_t limit = UINT64_MAX);
 
 struct GgufTensor {
   std::string name;
@@ -80,39 +45,16 @@ class GgufFile {
   // Bytes of all shards.
   uint64_t file_bytes() const { return file_bytes_; }
 
-  // In file order; those of the first shard.
-  std::span<const GgufEntry> entries() const { return entries_; }
-  // nullptr where the key is absent.
-  const GgufEntry* find(std::string_view key) const;
-  bool has(std::string_view key) const { return find(key) != nullptr; }
-
-  // The value of a key that must be there: kNotFound where it is absent, kInvalidArgument where it has
-  // another type or does not fit. Integers may have any width; floats are float32 or float64.
-  Result<uint64_t> get_uint(std::string_view key) const;
-  Result<int64_t> get_int(std::string_view key) const;
-  Result<double> get_float(std::string_view key) const;
-  Result<bool> get_bool(std::string_view key) const;
-  Result<std::string_view> get_string(std::string_view key) const;
-  // Arrays. For integers a single value counts as an array of one (keys such as head_count_kv come both
-  // ways).
-  Result<std::vector<int64_t>> get_ints(std::string_view key) const;
-  Result<std::vector<double>> get_floats(std::string_view key) const;
-  Result<std::vector<std::string_view>> get_strings(std::string_view key) const;
-
-  // The same with a value for an absent key; another type is still an error.
-  Result<uint64_t> get_uint_or(std::string_view key, uint64_t fallback) const;
-  Result<int64_t> get_int_or(std::string_view key, int64_t fallback) const;
-  Result<double> get_float_or(std::string_view key, double fallback) const;
-  Result<bool> get_bool_or(std::string_view key, bool fallback) const;
-  Result<std::string_view> get_string_or(std::string_view key, std::string_view fallback) const;
+  // That of the first shard.
+  const Metadata& metadata() const { return metadata_; }
 
   // In file order, shard after shard.
   std::span<const GgufTensor> tensors() const { return tensors_; }
   // nullptr where there is none of that name.
   const GgufTensor* find_tensor(std::string_view name) const;
-  // Lets go of the resident pages under a tensor, or under the whole file, after the data has been used; they
-  // are read again on the next access.
-  void release(const GgufTensor& tensor) const;
+  // Lets go of the resident pages under `part` (a tensor's data), or under the whole file, after it has been
+  // used; they are read again on the next access.
+  void release(std::span<const std::byte> part) const;
   void release_all() const;
 
  private:
@@ -121,17 +63,14 @@ class GgufFile {
   Status open_other_shards();
   Status check_split_tensor_count() const;
   Status index_tensors();
-  Result<const GgufEntry*> require(std::string_view key) const;
-  Error wrong_type(const GgufEntry& entry, std::string_view expected) const;
 
   std::string path_;
   uint32_t version_ = 0;
   uint64_t file_bytes_ = 0;
   std::vector<MappedFile> mappings_;  // empty when opened from memory
   std::vector<std::span<const std::byte>> shards_;
-  std::vector<GgufEntry> entries_;
+  Metadata metadata_;
   std::vector<GgufTensor> tensors_;
-  std::vector<uint32_t> entries_by_key_;   // indices, sorted by key
   std::vector<uint32_t> tensors_by_name_;  // indices, sorted by name
 };
 

@@ -12,8 +12,8 @@ volatile size_t sink;
 
 void read_everything(const GgufFile& file) {
   size_t sum = 0;
-  for (const GgufEntry& entry : file.entries()) {
-    TERCET_CHECK(file.find(entry.key) == &entry);
+  for (const GgufEntry& entry : file.metadata().entries()) {
+    TERCET_CHECK(file.metadata().find(entry.key) == &entry);
     for (const std::byte byte : entry.encoded) sum += static_cast<size_t>(byte);
     switch (entry.item_type) {
       case GgufType::kString:
@@ -24,9 +24,10 @@ void read_everything(const GgufFile& file) {
       case GgufType::kFloat64: sum += decode_floats(entry).size(); break;
       default: sum += decode_ints(entry).size();
     }
-    sum += file.get_uint(entry.key).ok() + file.get_int(entry.key).ok() + file.get_float(entry.key).ok() +
-           file.get_bool(entry.key).ok() + file.get_string(entry.key).ok() + file.get_ints(entry.key).ok() +
-           file.get_floats(entry.key).ok() + file.get_strings(entry.key).ok();
+    sum += file.metadata().get_uint(entry.key).ok() + file.metadata().get_int(entry.key).ok() +
+           file.metadata().get_float(entry.key).ok() + file.metadata().get_bool(entry.key).ok() +
+           file.metadata().get_string(entry.key).ok() + file.metadata().get_ints(entry.key).ok() +
+           file.metadata().get_floats(entry.key).ok() + file.metadata().get_strings(entry.key).ok();
   }
   for (const GgufTensor& tensor : file.tensors()) {
     TERCET_CHECK(file.find_tensor(tensor.name) == &tensor);

@@ -175,10 +175,9 @@ Result<GgufTensor> read_tensor(Cursor& cursor, uint64_t index, Extent& extent) {
   return tensor;
 }
 
-Result<uint64_t> read_alignment(const Cursor& cursor, const GgufContents& contents, const std::string& name) {
-  const GgufEntry* entry = find_entry(contents.entries, contents.entries_by_key, "general.alignment");
-  if (entry == nullptr) return kGgufDefaultAlignment;
-  TERCET_ASSIGN(const uint64_t alignment, entry_as_uint(*entry, name));
+Result<uint64_t> read_alignment(const Cursor& cursor, const GgufContents& contents) {
+  TERCET_ASSIGN(const uint64_t alignment,
+                contents.metadata.get_uint_or("general.alignment", kGgufDefaultAlignment));
   if (alignment < 8 || !std::has_single_bit(alignment) || alignment > UINT32_MAX)
     return cursor.error(fmt::format("general.alignment is {}; a power of two from 8 is expected", alignment));
   return alignment;
@@ -238,19 +237,6 @@ Status place_tensors(const Cursor& cursor, std::span<const std::byte> bytes, uin
   return check_not_concatenated(cursor, data, extents, alignment);
 }
 
-Status index_entries(const Cursor& cursor, GgufContents& contents) {
-  auto& index = contents.entries_by_key;
-  index.resize(contents.entries.size());
-  std::iota(index.begin(), index.end(), 0);
-  const auto key = [&](uint32_t i) { return contents.entries[i].key; };
-  std::sort(index.begin(), index.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
-  const auto twice = std::adjacent_find(index.begin(), index.end(),
-                                        [&](uint32_t a, uint32_t b) { return key(a) == key(b); });
-  if (twice != index.end())
-    return cursor.error(fmt::format("the metadata key {} appears twice", quote(key(*twice))));
-  return {};
-}
-
 }  // namespace
 
 Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, const std::string& name) {
@@ -260,62 +246,21 @@ Result<GgufContents> parse_gguf(std::span<const std::byte> bytes, const std::str
   TERCET_ASSIGN(const auto num_tensors, cursor.number<uint64_t>("the tensor count"));
   TERCET_ASSIGN(const auto num_entries, cursor.number<uint64_t>("the metadata count"));
   TERCET_TRY(cursor.check_room(num_entries, kMinEntryBytes, "the metadata"));
+  std::vector<GgufEntry> entries;
   for (uint64_t i = 0; i < num_entries; ++i) {
     TERCET_ASSIGN(GgufEntry entry, read_entry(cursor, bytes, i));
-    contents.entries.push_back(entry);
+    entries.push_back(entry);
   }
-  TERCET_TRY(index_entries(cursor, contents));
+  TERCET_ASSIGN(contents.metadata, Metadata::from_entries(name, std::move(entries)));
   TERCET_TRY(cursor.check_room(num_tensors, kMinTensorBytes, "the list of tensors"));
   std::vector<Extent> extents(num_tensors);
   for (uint64_t i = 0; i < num_tensors; ++i) {
     TERCET_ASSIGN(GgufTensor tensor, read_tensor(cursor, i, extents[i]));
     contents.tensors.push_back(std::move(tensor));
   }
-  TERCET_ASSIGN(const uint64_t alignment, read_alignment(cursor, contents, name));
+  TERCET_ASSIGN(const uint64_t alignment, read_alignment(cursor, contents));
   TERCET_TRY(place_tensors(cursor, bytes, alignment, extents, contents));
   return contents;
-}
-
-size_t gguf_item_bytes(GgufType type) {
-  switch (type) {
-    case GgufType::kUint8:
-    case GgufType::kInt8:
-    case GgufType::kBool: return 1;
-    case GgufType::kUint16:
-    case GgufType::kInt16: return 2;
-    case GgufType::kUint32:
-    case GgufType::kInt32:
-    case GgufType::kFloat32: return 4;
-    case GgufType::kUint64:
-    case GgufType::kInt64:
-    case GgufType::kFloat64: return 8;
-    case GgufType::kString:
-    case GgufType::kArray: return 0;
-  }
-  return 0;
-}
-
-const GgufEntry* find_entry(std::span<const GgufEntry> entries, std::span<const uint32_t> by_key,
-                            std::string_view key) {
-  const auto found =
-      std::lower_bound(by_key.begin(), by_key.end(), key,
-                       [&](uint32_t i, std::string_view wanted) { return entries[i].key < wanted; });
-  return found != by_key.end() && entries[*found].key == key ? &entries[*found] : nullptr;
-}
-
-std::string quote(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  std::string result = "\"";
-  for (const char c : text.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') result += '\\';
-    if (byte < 0x20 || byte >= 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result + (text.size() > kLongest ? "...\"" : "\"");
 }
 
 }  // namespace tercet::format

@@ -58,7 +58,7 @@ json dump_item(const GgufEntry& entry, size_t i) {
 
 json dump_metadata(const GgufFile& file) {
   json dump = json::array();
-  for (const GgufEntry& entry : file.entries()) {
+  for (const GgufEntry& entry : file.metadata().entries()) {
     json value = json::array();
     for (size_t i = 0; i < entry.count; ++i) value.push_back(dump_item(entry, i));
     const std::string type(gguf_type_name(entry.item_type));
@@ -123,24 +123,24 @@ TEST_F(GgufTest, GettersCheckTypes) {
   const auto opened = GgufFile::open(kData + "/gguf/tiny-mixed.gguf");
   ASSERT_TRUE(opened.ok());
   const GgufFile& file = *opened;
-  EXPECT_EQ(*file.get_uint("m.uint8"), 255u);
-  EXPECT_EQ(*file.get_uint("m.uint64"), UINT64_MAX);
-  EXPECT_EQ(*file.get_int("m.int64"), INT64_MIN);
-  EXPECT_FALSE(file.get_int("m.uint64").ok());
-  EXPECT_THAT(file.get_uint("m.int8").error().to_string(), HasSubstr("\"m.int8\" is -128"));
-  EXPECT_EQ(*file.get_float("m.float64"), std::bit_cast<double>(0x4005bf0a8b145769));
-  EXPECT_TRUE(*file.get_bool("m.bool_true"));
-  EXPECT_EQ(*file.get_string("m.string"), "plain ascii");
-  EXPECT_THAT(*file.get_ints("a.int8"), ElementsAre(-128, -1, 0, 127));
-  EXPECT_THAT(*file.get_ints("m.uint8"), ElementsAre(255));
-  EXPECT_THAT(*file.get_strings("a.string"),
+  EXPECT_EQ(*file.metadata().get_uint("m.uint8"), 255u);
+  EXPECT_EQ(*file.metadata().get_uint("m.uint64"), UINT64_MAX);
+  EXPECT_EQ(*file.metadata().get_int("m.int64"), INT64_MIN);
+  EXPECT_FALSE(file.metadata().get_int("m.uint64").ok());
+  EXPECT_THAT(file.metadata().get_uint("m.int8").error().to_string(), HasSubstr("\"m.int8\" is -128"));
+  EXPECT_EQ(*file.metadata().get_float("m.float64"), std::bit_cast<double>(0x4005bf0a8b145769));
+  EXPECT_TRUE(*file.metadata().get_bool("m.bool_true"));
+  EXPECT_EQ(*file.metadata().get_string("m.string"), "plain ascii");
+  EXPECT_THAT(*file.metadata().get_ints("a.int8"), ElementsAre(-128, -1, 0, 127));
+  EXPECT_THAT(*file.metadata().get_ints("m.uint8"), ElementsAre(255));
+  EXPECT_THAT(*file.metadata().get_strings("a.string"),
               ElementsAre("", "a", "\u2581hello", "<0x0A>", "longer string with spaces"));
-  EXPECT_THAT(file.get_string("m.uint8").error().to_string(),
+  EXPECT_THAT(file.metadata().get_string("m.uint8").error().to_string(),
               HasSubstr("\"m.uint8\" is uint8; a string is expected"));
-  EXPECT_THAT(file.get_uint("a.uint8").error().to_string(), HasSubstr("an array of 5 uint8"));
-  EXPECT_EQ(file.get_uint("absent").error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(*file.get_uint_or("absent", 3), 3u);
-  EXPECT_FALSE(file.get_uint_or("m.string", 3).ok());
+  EXPECT_THAT(file.metadata().get_uint("a.uint8").error().to_string(), HasSubstr("an array of 5 uint8"));
+  EXPECT_EQ(file.metadata().get_uint("absent").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(*file.metadata().get_uint_or("absent", 3), 3u);
+  EXPECT_FALSE(file.metadata().get_uint_or("m.string", 3).ok());
   EXPECT_EQ(file.find_tensor("absent"), nullptr);
   EXPECT_EQ(file.find_tensor("t.f32_3d")->rows(), 6);
 }
@@ -265,7 +265,7 @@ TEST_F(GgufTest, FuzzSeedsFailOrCanBeReadWhole) {
     const std::string bytes = *read_file(item.path().string());
     const auto file = GgufFile::open_bytes(std::as_bytes(std::span(bytes)), "memory");
     if (!file.ok()) continue;
-    EXPECT_EQ(dump_metadata(*file).size(), file->entries().size());
+    EXPECT_EQ(dump_metadata(*file).size(), file->metadata().entries().size());
     for (const GgufTensor& tensor : file->tensors()) EXPECT_EQ(sha256(tensor.data).size(), 64u);
   }
 }
@@ -291,9 +291,9 @@ TEST_F(GgufTest, WriterAndReaderAgree) {
 
   const auto file = GgufFile::open(path("out.gguf"));
   ASSERT_TRUE(file.ok()) << file.error().to_string();
-  EXPECT_EQ(*file->get_uint("n"), 7u);
-  EXPECT_THAT(*file->get_strings("tokens"), ElementsAre("", "x", "\xff"));
-  EXPECT_THAT(*file->get_floats("scores"), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(*file->metadata().get_uint("n"), 7u);
+  EXPECT_THAT(*file->metadata().get_strings("tokens"), ElementsAre("", "x", "\xff"));
+  EXPECT_THAT(*file->metadata().get_floats("scores"), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ(0, std::memcmp(file->find_tensor("a")->data.data(), a.data(), 24));
   EXPECT_EQ(0, std::memcmp(file->find_tensor("b")->data.data(), b.data(), 4));
 }

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
-
-#include "base/check.h"
 
 namespace tercet::format {
 namespace {
@@ -25,6 +22,14 @@ std::string_view as_chars(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
+void append_entry(std::string& out, const GgufEntry& entry) {
+  append_string(out, entry.key);
+  if (entry.is_array) append(out, static_cast<uint32_t>(GgufType::kArray));
+  append(out, static_cast<uint32_t>(entry.item_type));
+  if (entry.is_array) append(out, entry.count);
+  out += as_chars(entry.encoded);
+}
+
 uint64_t align_up(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
@@ -36,41 +41,8 @@ GgufWriter::GgufWriter(uint32_t alignment) : alignment_(alignment) {
   if (alignment != 32) set("general.alignment", alignment);
 }
 
-void GgufWriter::set(std::string_view key, std::string_view value) {
-  std::string encoded;
-  append_string(encoded, value);
-  set_encoded(key, GgufType::kString, std::nullopt, encoded);
-}
-
-void GgufWriter::set(std::string_view key, std::span<const int32_t> values) {
-  set_encoded(key, GgufType::kInt32, values.size(), as_chars(values));
-}
-
-void GgufWriter::set(std::string_view key, std::span<const float> values) {
-  set_encoded(key, GgufType::kFloat32, values.size(), as_chars(values));
-}
-
-void GgufWriter::set(std::string_view key, std::span<const std::string> values) {
-  std::string encoded;
-  for (const std::string& value : values) append_string(encoded, value);
-  set_encoded(key, GgufType::kString, values.size(), encoded);
-}
-
-void GgufWriter::set(const GgufEntry& entry) {
-  set_encoded(entry.key, entry.item_type, entry.is_array ? std::optional(entry.count) : std::nullopt,
-              as_chars(entry.encoded));
-}
-
-void GgufWriter::set_encoded(std::string_view key, GgufType item_type, std::optional<uint64_t> array_count,
-                             std::string_view encoded) {
-  TERCET_CHECK(!file_);
-  TERCET_CHECK(std::find(keys_.begin(), keys_.end(), key) == keys_.end());
-  keys_.emplace_back(key);
-  append_string(entries_, key);
-  if (array_count) append(entries_, static_cast<uint32_t>(GgufType::kArray));
-  append(entries_, static_cast<uint32_t>(item_type));
-  if (array_count) append(entries_, *array_count);
-  entries_ += encoded;
+void GgufWriter::set_all(const Metadata& metadata) {
+  for (const GgufEntry& entry : metadata.entries()) set(entry);
 }
 
 void GgufWriter::add_tensor(std::string_view name, DType type, std::span<const int64_t> shape) {
@@ -86,8 +58,8 @@ Status GgufWriter::begin(const std::string& path) {
   std::string header = "GGUF";
   append<uint32_t>(header, 3);
   append<uint64_t>(header, tensors_.size());
-  append<uint64_t>(header, keys_.size());
-  header += entries_;
+  append<uint64_t>(header, metadata_.entries().size());
+  for (const GgufEntry& entry : metadata_.entries()) append_entry(header, entry);
   uint64_t offset = 0;
   for (const Tensor& tensor : tensors_) {
     append_string(header, tensor.name);

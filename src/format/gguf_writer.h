@@ -18,11 +18,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/file.h"
 #include "base/result.h"
-#include "format/gguf.h"
+#include "format/metadata.h"
 #include "tensor/dtype.h"
 
 namespace tercet::format {
@@ -32,24 +34,14 @@ class GgufWriter {
   // Multiple of 8, a power of two. Set before the first tensor.
   explicit GgufWriter(uint32_t alignment = 32);
 
-  void set(std::string_view key, bool value) { set_number(key, GgufType::kBool, value); }
-  void set(std::string_view key, uint8_t value) { set_number(key, GgufType::kUint8, value); }
-  void set(std::string_view key, int8_t value) { set_number(key, GgufType::kInt8, value); }
-  void set(std::string_view key, uint16_t value) { set_number(key, GgufType::kUint16, value); }
-  void set(std::string_view key, int16_t value) { set_number(key, GgufType::kInt16, value); }
-  void set(std::string_view key, uint32_t value) { set_number(key, GgufType::kUint32, value); }
-  void set(std::string_view key, int32_t value) { set_number(key, GgufType::kInt32, value); }
-  void set(std::string_view key, uint64_t value) { set_number(key, GgufType::kUint64, value); }
-  void set(std::string_view key, int64_t value) { set_number(key, GgufType::kInt64, value); }
-  void set(std::string_view key, float value) { set_number(key, GgufType::kFloat32, value); }
-  void set(std::string_view key, double value) { set_number(key, GgufType::kFloat64, value); }
-  void set(std::string_view key, std::string_view value);
-  void set(std::string_view key, const char* value) { set(key, std::string_view(value)); }
-  void set(std::string_view key, std::span<const int32_t> values);
-  void set(std::string_view key, std::span<const float> values);
-  void set(std::string_view key, std::span<const std::string> values);
-  // Copies an entry of another file as it is.
-  void set(const GgufEntry& entry);
+  // Metadata::set.
+  template <class... Arguments>
+  void set(Arguments&&... arguments) {
+    TERCET_CHECK(!file_);
+    metadata_.set(std::forward<Arguments>(arguments)...);
+  }
+  // All entries of `metadata`.
+  void set_all(const Metadata& metadata);
 
   // `shape` in GGUF's order: the row length first.
   void add_tensor(std::string_view name, DType type, std::span<const int64_t> shape);
@@ -69,17 +61,10 @@ class GgufWriter {
     uint64_t bytes;
   };
 
-  template <class T>
-  void set_number(std::string_view key, GgufType type, T value) {
-    set_encoded(key, type, std::nullopt, {reinterpret_cast<const char*>(&value), sizeof value});
-  }
-  void set_encoded(std::string_view key, GgufType item_type, std::optional<uint64_t> array_count,
-                   std::string_view encoded);
   Status pad(uint64_t written);
 
   uint32_t alignment_;
-  std::string entries_;  // encoded
-  std::vector<std::string> keys_;
+  Metadata metadata_;
   std::vector<Tensor> tensors_;
   std::optional<FileWriter> file_;
   size_t current_ = 0;            // tensor

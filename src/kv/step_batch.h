@@ -45,9 +45,10 @@ constexpr int first_position_read(const KvGroupSpec& group, int position) {
 
 struct SequenceRows {
   int first_row = 0;
-  int num_rows = 0;     // query length, at least 1
-  int context_len = 0;  // positions in the cache before the step; the position of the first row
-  int adapter = 0;      // 0: none
+  int num_rows = 0;      // query length, at least 1
+  int context_len = 0;   // positions in the cache before the step; the position of the first row
+  int adapter = 0;       // 0: none
+  int rope_variant = 0;  // which of the model's rotary frequencies; the same for all of a sequence's life
 };
 
 // The block tables of one KV group: those of all sequences, one after the other.

@@ -7,156 +7,306 @@
 namespace tercet::model {
 namespace {
 
+using backend::Buffer;
 using backend::LinearTerm;
 using backend::Matrix;
 
+LinearTerm term(const Linear& linear, Matrix out) { return {linear.weight.get(), linear.bias.get(), out}; }
+
 // [rows, dims]: cosines, then sines, of each row's position.
-std::vector<float> rope_angles(const RopeSpec& rope, const std::vector<int32_t>& positions) {
+std::vector<float> rope_angles(const RopeSpec& rope, const kv::StepBatch& batch) {
   const auto half = static_cast<size_t>(rope.dims / 2);
-  std::vector<double> frequency(half);
-  for (size_t i = 0; i < half; ++i) {
-    frequency[i] = rope.position_scale * math::pow(rope.base, -2.0 * static_cast<double>(i) / rope.dims);
-    if (!rope.freq_factors.empty()) frequency[i] /= static_cast<double>(rope.freq_factors[i]);
-  }
-  std::vector<float> angles(positions.size() * half * 2);
-  for (size_t row = 0; row < positions.size(); ++row) {
-    for (size_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(positions[row]) * frequency[i];
-      angles[row * half * 2 + i] = static_cast<float>(math::cos(angle));
-      angles[row * half * 2 + half + i] = static_cast<float>(math::sin(angle));
+  std::vector<float> angles(batch.positions.size() * half * 2);
+  for (const kv::SequenceRows& sequence : batch.sequences) {
+    const bool is_long = sequence.rope_variant == 1 && !rope.long_frequencies.empty();
+    const std::vector<double>& frequencies = is_long ? rope.long_frequencies : rope.frequencies;
+    for (int row = sequence.first_row; row < sequence.first_row + sequence.num_rows; ++row) {
+      float* cosines = angles.data() + static_cast<size_t>(row) * half * 2;
+      for (size_t i = 0; i < half; ++i) {
+        const double angle = static_cast<double>(batch.positions[static_cast<size_t>(row)]) * frequencies[i];
+        cosines[i] = static_cast<float>(math::cos(angle) * rope.magnitude);
+        cosines[half + i] = static_cast<float>(math::sin(angle) * rope.magnitude);
+      }
     }
   }
   return angles;
 }
 
-void observe(const ForwardObserver& observer, int layer, const char* name, Matrix input) {
-  if (observer.linear_input) observer.linear_input(fmt::format("blk.{}.{}", layer, name), input);
-}
-
 }  // namespace
 
+// One call of forward().
+struct Decoder::Step {
+  DecoderContext& context;
+  backend::Stream& stream;
+  backend::KvStore& kv;
+  const kv::StepBatch& batch;
+  const ForwardObserver& observer;
+  Matrix x;  // the residual stream, [rows, dim]
+
+  void observe(int layer, const std::string& name, Matrix input) const {
+    if (observer.linear_input) observer.linear_input(fmt::format("blk.{}.{}", layer, name), input);
+  }
+};
+
 DecoderContext::DecoderContext(backend::Device& device, ThreadPool& threads)
-    : stream(device.stream(threads)) {
-  for (auto* buffer : {&x, &normed, &q, &k, &v, &attn, &projected, &gate, &up, &last_x, &logits})
+    : stream(device.stream(threads)), head_routes(device.routes()), expert_routes(device.routes()) {
+  for (auto* buffer : {&x,
+                       &normed,
+                       &q,
+                       &k,
+                       &v,
+                       &attn,
+                       &projected,
+                       &gate,
+                       &up,
+                       &last_x,
+                       &logits,
+                       &q_rope,
+                       &q_latent,
+                       &q_nope,
+                       &k_rope,
+                       &values,
+                       &absorbed,
+                       &shared,
+                       &router_logits,
+                       &routed_in,
+                       &routed_out})
     *buffer = device.buffer();
-  // A model has at most two rotary specs.
-  for (int i = 0; i < 2; ++i) angles.push_back(device.buffer());
+  for (int i = 0; i < kMaxRopes; ++i) angles.push_back(device.buffer());
 }
 
 backend::KvStoreSpec Decoder::kv_store_spec(std::vector<int> group_blocks, backend::KvType type) const {
   backend::KvStoreSpec store;
   store.group_blocks = std::move(group_blocks);
   store.type = type;
-  for (const LayerSpec& layer : spec_.layers)
-    store.layers.push_back({layer.kv_group, spec_.num_kv_heads, spec_.head_dim});
+  for (int layer = 0; layer < spec_.num_layers(); ++layer) store.layers.push_back(spec_.kv_layer(layer));
   return store;
 }
 
-void Decoder::compute_angles(DecoderContext& context, const kv::StepBatch& batch) const {
-  for (size_t i = 0; i < spec_.ropes.size(); ++i) {
-    const RopeSpec& rope = spec_.ropes[i];
-    context.stream->upload(rope_angles(rope, batch.positions),
-                           context.angles[i]->view(batch.num_rows(), rope.dims));
-  }
+void Decoder::begin(const Step& step) const {
+  step.stream.prepare_kv(step.kv, step.batch);
+  for (size_t i = 0; i < spec_.ropes.size(); ++i)
+    step.stream.upload(rope_angles(spec_.ropes[i], step.batch),
+                       step.context.angles[i]->view(step.x.rows, spec_.ropes[i].dims));
+  if (spec_.mla)
+    step.stream.route_heads(step.x.rows * spec_.num_heads, spec_.num_heads, *step.context.head_routes);
+  step.stream.embed(*weights_.embedding, step.batch.tokens, spec_.embedding_scale, step.x);
 }
 
-void Decoder::attention(DecoderContext& context, backend::KvStore& kv, const kv::StepBatch& batch, int index,
-                        Matrix x, const ForwardObserver& observer) const {
+// x, or its norm where there is one before the sublayer.
+Matrix Decoder::normed(const Step& step, const WeightPtr& norm) const {
+  if (!spec_.has_pre_norms) return step.x;
+  const Matrix out = step.context.normed->view(step.x.rows, spec_.dim);
+  step.stream.rms_norm(step.x, *norm, spec_.norm_eps, out);
+  return out;
+}
+
+void Decoder::add_residual(const Step& step, const WeightPtr& post_norm, Matrix y) const {
+  if (spec_.has_post_norms) step.stream.rms_norm(y, *post_norm, spec_.norm_eps, y);
+  if (spec_.residual_scale != 1) step.stream.scale(y, spec_.residual_scale);
+  step.stream.add(step.x, y);
+}
+
+void Decoder::rotate(const Step& step, int index, Matrix x, int head_dim) const {
+  const int rope = spec_.layers[static_cast<size_t>(index)].rope;
+  if (rope < 0) return;
+  const auto at = static_cast<size_t>(rope);
+  step.stream.rope(x, head_dim, step.context.angles[at]->view(x.rows, spec_.ropes[at].dims));
+}
+
+// Leaves q, k and v in the context's buffers.
+void Decoder::project_qkv(const Step& step, int index, Matrix input) const {
+  const LayerWeights& w = weights_.layers[static_cast<size_t>(index)];
+  const int64_t rows = input.rows;
+  const Matrix q = step.context.q->view(rows, spec_.q_dim());
+  const Matrix k = step.context.k->view(rows, spec_.k_row_dim());
+  const Matrix v = step.context.v->view(rows, spec_.v_row_dim());
+  step.observe(index, "attn_q", input);
+  const LinearTerm qkv[] = {term(w.q, q), term(w.k, k), term(w.v, v)};
+  step.stream.linear(input, qkv);
+  if (spec_.qk_norm != QkNorm::kNone) {
+    const bool per_head = spec_.qk_norm == QkNorm::kPerHead;
+    const Matrix q_rows = per_head ? q.reshaped(rows * spec_.num_heads, spec_.head_dim) : q;
+    const Matrix k_rows = per_head ? k.reshaped(rows * spec_.num_kv_heads, spec_.head_dim) : k;
+    step.stream.rms_norm(q_rows, *w.q_norm, spec_.norm_eps, q_rows);
+    step.stream.rms_norm(k_rows, *w.k_norm, spec_.norm_eps, k_rows);
+  }
+  rotate(step, index, q, spec_.head_dim);
+  rotate(step, index, k, spec_.head_dim);
+}
+
+// x: [rows * heads, inputs], each row multiplied with its head's matrix of `weight`: [rows * heads, outputs].
+Matrix Decoder::multiply_by_head(const Step& step, const backend::Weight& weight, Matrix x,
+                                 Buffer& out) const {
+  DecoderContext& context = step.context;
+  const Matrix in = context.routed_in->view(x.rows, x.cols);
+  const Matrix product = context.routed_out->view(x.rows, weight.outputs());
+  const Matrix result = out.view(x.rows, weight.outputs());
+  step.stream.scatter_to_routes(x, *context.head_routes, in);
+  const LinearTerm terms[] = {{&weight, nullptr, product}};
+  step.stream.linear_by_route(in, *context.head_routes, terms);
+  step.stream.gather_from_routes(product, *context.head_routes, result);
+  return result;
+}
+
+// The same as project_qkv() with latent attention: v is the latent, k the latent and the rotated key, q the
+// heads' absorbed and rotated parts.
+void Decoder::project_latent(const Step& step, int index, Matrix input) const {
+  const LayerWeights& w = weights_.layers[static_cast<size_t>(index)];
+  const MlaSpec& mla = *spec_.mla;
+  DecoderContext& context = step.context;
+  const int64_t rows = input.rows, heads = rows * spec_.num_heads;
+  const Matrix q_nope = context.q_nope->view(rows, int64_t{spec_.num_heads} * mla.nope_dim);
+  const Matrix q_rope = context.q_rope->view(rows, int64_t{spec_.num_heads} * mla.rope_dim);
+  const Matrix latent = context.v->view(rows, mla.kv_lora);
+  const Matrix k_rope = context.k_rope->view(rows, mla.rope_dim);
+  const LinearTerm q_parts[] = {term(w.q_nope, q_nope), term(w.q_rope, q_rope)};
+  const LinearTerm kv_parts[] = {term(w.kv_latent, latent), term(w.k_rope, k_rope)};
+
+  step.observe(index, "attn_kv_a_mqa", input);
+  step.stream.linear(input, kv_parts);
+  if (mla.q_lora == 0) {
+    step.observe(index, "attn_q", input);
+    step.stream.linear(input, q_parts);
+  } else {
+    const Matrix q_latent = context.q_latent->view(rows, mla.q_lora);
+    const LinearTerm down[] = {term(w.q_a, q_latent)};
+    step.observe(index, "attn_q_a", input);
+    step.stream.linear(input, down);
+    step.stream.rms_norm(q_latent, *w.q_a_norm, mla.norm_eps, q_latent);
+    step.observe(index, "attn_q_b", q_latent);
+    step.stream.linear(q_latent, q_parts);
+  }
+  step.stream.rms_norm(latent, *w.kv_a_norm, mla.norm_eps, latent);
+  rotate(step, index, q_rope, mla.rope_dim);
+  rotate(step, index, k_rope, mla.rope_dim);
+
+  const Matrix absorbed =
+      multiply_by_head(step, *w.k_b, q_nope.reshaped(heads, mla.nope_dim), *context.absorbed);
+  step.stream.concat(absorbed, q_rope.reshaped(heads, mla.rope_dim),
+                     context.q->view(rows, spec_.q_dim()).reshaped(heads, spec_.head_dim));
+  step.stream.concat(latent, k_rope, context.k->view(rows, spec_.k_row_dim()));
+}
+
+void Decoder::attention(const Step& step, int index) const {
   const LayerSpec& layer = spec_.layers[static_cast<size_t>(index)];
   const LayerWeights& w = weights_.layers[static_cast<size_t>(index)];
-  backend::Stream& stream = *context.stream;
-  const int64_t rows = x.rows;
-  const Matrix normed = context.normed->view(rows, spec_.dim);
-  const Matrix q = context.q->view(rows, spec_.q_dim());
-  const Matrix k = context.k->view(rows, spec_.kv_dim());
-  const Matrix v = context.v->view(rows, spec_.kv_dim());
-  const Matrix attn = context.attn->view(rows, spec_.q_dim());
-  const Matrix projected = context.projected->view(rows, spec_.dim);
-
-  stream.rms_norm(x, *w.attn_norm, spec_.norm_eps, normed);
-  observe(observer, index, "attn_q", normed);
-  const LinearTerm qkv[] = {
-      {w.q.get(), w.q_bias.get(), q}, {w.k.get(), w.k_bias.get(), k}, {w.v.get(), w.v_bias.get(), v}};
-  stream.linear(normed, qkv);
-  if (spec_.has_qk_norm) {
-    const Matrix q_heads = q.reshaped(rows * spec_.num_heads, spec_.head_dim);
-    const Matrix k_heads = k.reshaped(rows * spec_.num_kv_heads, spec_.head_dim);
-    stream.rms_norm(q_heads, *w.q_norm, spec_.norm_eps, q_heads);
-    stream.rms_norm(k_heads, *w.k_norm, spec_.norm_eps, k_heads);
+  DecoderContext& context = step.context;
+  const int64_t rows = step.x.rows;
+  const Matrix input = normed(step, w.attn_norm);
+  if (spec_.mla) {
+    project_latent(step, index, input);
+  } else {
+    project_qkv(step, index, input);
   }
-  const auto rope = static_cast<size_t>(layer.rope);
-  const Matrix angles = context.angles[rope]->view(rows, spec_.ropes[rope].dims);
-  stream.rope(q, spec_.head_dim, angles);
-  stream.rope(k, spec_.head_dim, angles);
-  stream.store_kv(kv, index, k, v, batch);
-  if (observer.layer_done) observer.layer_done(index);
-  stream.attention(kv, index, q, batch,
-                   {spec_.num_heads, spec_.attention_scale, spec_.attention_soft_cap, layer.window}, attn);
-  observe(observer, index, "attn_output", attn);
-  const LinearTerm out[] = {{w.attn_out.get(), nullptr, projected}};
-  stream.linear(attn, out);
-  if (spec_.has_post_norms) stream.rms_norm(projected, *w.attn_post_norm, spec_.norm_eps, projected);
-  stream.add(x, projected);
+  step.stream.store_kv(step.kv, index, context.k->view(rows, spec_.k_row_dim()),
+                       context.v->view(rows, spec_.v_row_dim()), step.batch);
+  if (step.observer.layer_done) step.observer.layer_done(index);
+
+  Matrix attn = context.attn->view(rows, int64_t{spec_.num_heads} * spec_.v_dim);
+  step.stream.attention(
+      step.kv, index, context.q->view(rows, spec_.q_dim()), step.batch,
+      {spec_.num_heads, spec_.attention_scale, spec_.attention_soft_cap, layer.window, w.sinks.get()}, attn);
+  if (spec_.mla)
+    attn = multiply_by_head(step, *w.v_b, attn.reshaped(rows * spec_.num_heads, spec_.v_dim), *context.values)
+               .reshaped(rows, spec_.attention_dim());
+  const Matrix projected = context.projected->view(rows, spec_.dim);
+  step.observe(index, "attn_output", attn);
+  const LinearTerm out[] = {term(w.attn_out, projected)};
+  step.stream.linear(attn, out);
+  add_residual(step, w.attn_post_norm, projected);
 }
 
-void Decoder::mlp(DecoderContext& context, int index, Matrix x, const ForwardObserver& observer) const {
+// `suffix` ends the tensors' names: "", or "_shexp" for the expert that every token takes.
+void Decoder::mlp(const Step& step, int index, const char* suffix, const MlpWeights& w, int ffn_dim,
+                  Matrix input, Matrix out) const {
+  const Matrix gate = step.context.gate->view(input.rows, ffn_dim);
+  const Matrix up = step.context.up->view(input.rows, ffn_dim);
+  step.observe(index, fmt::format("ffn_gate{}", suffix), input);
+  const LinearTerm gate_up[] = {term(w.gate, gate), term(w.up, up)};
+  step.stream.linear(input, gate_up);
+  step.stream.gate(spec_.activation, gate, up);
+  step.observe(index, fmt::format("ffn_down{}", suffix), gate);
+  const LinearTerm down[] = {term(w.down, out)};
+  step.stream.linear(gate, down);
+}
+
+void Decoder::mixture(const Step& step, int index, Matrix input, Matrix out) const {
   const LayerWeights& w = weights_.layers[static_cast<size_t>(index)];
-  backend::Stream& stream = *context.stream;
-  const Matrix normed = context.normed->view(x.rows, spec_.dim);
-  const Matrix gate = context.gate->view(x.rows, spec_.ffn_dim);
-  const Matrix up = context.up->view(x.rows, spec_.ffn_dim);
-  const Matrix projected = context.projected->view(x.rows, spec_.dim);
+  const MoeSpec& moe = *spec_.moe;
+  DecoderContext& context = step.context;
+  const int64_t copies = input.rows * moe.router.num_used;
+  const Matrix router_logits = context.router_logits->view(input.rows, moe.router.num_experts);
+  const Matrix in = context.routed_in->view(copies, spec_.dim);
+  const Matrix gate = context.gate->view(copies, moe.ffn_dim);
+  const Matrix up = context.up->view(copies, moe.ffn_dim);
+  const Matrix product = context.routed_out->view(copies, spec_.dim);
+  backend::Routes& routes = *context.expert_routes;
 
-  stream.rms_norm(x, *w.ffn_norm, spec_.norm_eps, normed);
-  observe(observer, index, "ffn_gate", normed);
-  const LinearTerm gate_up[] = {{w.gate.get(), nullptr, gate}, {w.up.get(), nullptr, up}};
-  stream.linear(normed, gate_up);
-  stream.gate(spec_.activation, gate, up);
-  observe(observer, index, "ffn_down", gate);
-  const LinearTerm down[] = {{w.down.get(), nullptr, projected}};
-  stream.linear(gate, down);
-  if (spec_.has_post_norms) stream.rms_norm(projected, *w.ffn_post_norm, spec_.norm_eps, projected);
-  stream.add(x, projected);
+  const LinearTerm router[] = {term(w.router, router_logits)};
+  step.stream.linear(input, router);
+  step.stream.route(router_logits, moe.router, w.router_correction.get(), routes);
+  step.stream.scatter_to_routes(input, routes, in);
+  step.observe(index, "ffn_gate_exps", in);
+  const LinearTerm gate_up[] = {term(w.experts.gate, gate), term(w.experts.up, up)};
+  step.stream.linear_by_route(in, routes, gate_up);
+  step.stream.gate(spec_.activation, gate, up);
+  step.observe(index, "ffn_down_exps", gate);
+  const LinearTerm down[] = {term(w.experts.down, product)};
+  step.stream.linear_by_route(gate, routes, down);
+  step.stream.gather_from_routes(product, routes, out);
+  if (moe.shared_ffn_dim == 0) return;
+  const Matrix shared = context.shared->view(input.rows, spec_.dim);
+  mlp(step, index, "_shexp", w.shared, moe.shared_ffn_dim, input, shared);
+  step.stream.add(out, shared);
 }
 
-Matrix Decoder::logits(DecoderContext& context, const kv::StepBatch& batch, Matrix x,
-                       const ForwardObserver& observer) const {
-  backend::Stream& stream = *context.stream;
-  const auto wanted = static_cast<int64_t>(batch.wanted_rows.size());
-  const Matrix last_x = context.last_x->view(wanted, spec_.dim);
-  const Matrix logits = context.logits->view(wanted, spec_.vocab_size);
-  stream.gather(x, batch.wanted_rows, last_x);
-  stream.rms_norm(last_x, *weights_.output_norm, spec_.norm_eps, last_x);
-  if (observer.linear_input) observer.linear_input("output", last_x);
+void Decoder::feed_forward(const Step& step, int index) const {
+  const LayerWeights& w = weights_.layers[static_cast<size_t>(index)];
+  const Matrix input = normed(step, w.ffn_norm);
+  const Matrix projected = step.context.projected->view(step.x.rows, spec_.dim);
+  if (spec_.layers[static_cast<size_t>(index)].moe) {
+    mixture(step, index, input, projected);
+  } else {
+    mlp(step, index, "", w.mlp, spec_.ffn_dim, input, projected);
+  }
+  add_residual(step, w.ffn_post_norm, projected);
+}
+
+Matrix Decoder::logits(const Step& step) const {
+  const auto wanted = static_cast<int64_t>(step.batch.wanted_rows.size());
+  const Matrix last_x = step.context.last_x->view(wanted, spec_.dim);
+  const Matrix logits = step.context.logits->view(wanted, spec_.vocab_size);
+  step.stream.gather(step.x, step.batch.wanted_rows, last_x);
+  step.stream.rms_norm(last_x, *weights_.output_norm, spec_.norm_eps, last_x);
+  if (step.observer.linear_input) step.observer.linear_input("output", last_x);
   const LinearTerm out[] = {{&weights_.output_or_tied(), nullptr, logits}};
-  stream.linear(last_x, out);
-  if (spec_.logit_soft_cap != 0) stream.soft_cap(logits, spec_.logit_soft_cap);
+  step.stream.linear(last_x, out);
+  if (spec_.logit_scale != 1) step.stream.scale(logits, spec_.logit_scale);
+  if (spec_.logit_soft_cap != 0) step.stream.soft_cap(logits, spec_.logit_soft_cap);
   return logits;
 }
 
 Result<Matrix> Decoder::forward(DecoderContext& context, backend::KvStore& kv, const kv::StepBatch& batch,
                                 int first_layer, int last_layer, const ForwardObserver& observer) const {
-  backend::Stream& stream = *context.stream;
-  const Matrix x = context.x->view(batch.num_rows(), spec_.dim);
-  if (first_layer == 0) {
-    stream.prepare_kv(kv, batch);
-    compute_angles(context, batch);
-    stream.embed(*weights_.embedding, batch.tokens, spec_.embedding_scale, x);
-  }
+  const Step step{context, *context.stream, kv,
+                  batch,   observer,        context.x->view(batch.num_rows(), spec_.dim)};
+  if (first_layer == 0) begin(step);
   for (int layer = first_layer; layer < last_layer; ++layer) {
-    attention(context, kv, batch, layer, x, observer);
-    mlp(context, layer, x, observer);
-    if (observer.hidden) observer.hidden(layer, x);
-    if (stream.take_non_finite())
+    attention(step, layer);
+    feed_forward(step, layer);
+    if (observer.hidden) observer.hidden(layer, step.x);
+    if (step.stream.take_non_finite())
       return Error{ErrorCode::kInternal,
                    "a value is not finite: the model's weights are damaged (tercet inspect --check finds "
                    "such weights) or "
                    "its activations overflow",
                    fmt::format("layer {}", layer)};
   }
-  if (last_layer < spec_.num_layers()) return x;
-  const Matrix result = logits(context, batch, x, observer);
-  if (stream.take_non_finite()) return Error{ErrorCode::kInternal, "a value is not finite", "output layer"};
+  if (last_layer < spec_.num_layers()) return step.x;
+  const Matrix result = logits(step);
+  if (step.stream.take_non_finite())
+    return Error{ErrorCode::kInternal, "a value is not finite", "output layer"};
   return result;
 }
 

@@ -19,7 +19,11 @@ struct DecoderContext {
   DecoderContext(backend::Device& device, ThreadPool& threads);
   std::unique_ptr<backend::Stream> stream;
   std::unique_ptr<backend::Buffer> x, normed, q, k, v, attn, projected, gate, up, last_x, logits;
-  std::vector<std::unique_ptr<backend::Buffer>> angles;  // one for each rotary spec
+  std::unique_ptr<backend::Buffer> q_latent, q_nope, q_rope, k_rope, absorbed, values;  // latent attention
+  std::unique_ptr<backend::Buffer> router_logits, shared;                               // mixtures of experts
+  std::unique_ptr<backend::Buffer> routed_in, routed_out;                               // both
+  std::vector<std::unique_ptr<backend::Buffer>> angles;                                 // [kMaxRopes]
+  std::unique_ptr<backend::Routes> head_routes, expert_routes;
 };
 
 // Called while a step runs; every member may be empty.
@@ -28,7 +32,8 @@ struct ForwardObserver {
   std::function<void(int layer)> layer_done;
   // The residual stream after layer `layer`: [rows, dim].
   std::function<void(int layer, backend::Matrix x)> hidden;
-  // What a linear layer is about to multiply, under its tensor's name without ".weight" ("blk.0.attn_q").
+  // What a linear layer is about to multiply, under its tensor's name without ".weight" ("blk.0.attn_q"). For
+  // experts ("blk.0.ffn_gate_exps"): a row for each expert of each token, grouped by expert.
   std::function<void(const std::string& name, backend::Matrix input)> linear_input;
 };
 
@@ -55,12 +60,21 @@ class Decoder {
   }
 
  private:
-  void compute_angles(DecoderContext& context, const kv::StepBatch& batch) const;
-  void attention(DecoderContext& context, backend::KvStore& kv, const kv::StepBatch& batch, int index,
-                 backend::Matrix x, const ForwardObserver& observer) const;
-  void mlp(DecoderContext& context, int index, backend::Matrix x, const ForwardObserver& observer) const;
-  backend::Matrix logits(DecoderContext& context, const kv::StepBatch& batch, backend::Matrix x,
-                         const ForwardObserver& observer) const;
+  struct Step;
+  void begin(const Step& step) const;
+  void attention(const Step& step, int index) const;
+  void project_qkv(const Step& step, int index, backend::Matrix input) const;
+  void project_latent(const Step& step, int index, backend::Matrix input) const;
+  backend::Matrix multiply_by_head(const Step& step, const backend::Weight& weight, backend::Matrix x,
+                                   backend::Buffer& out) const;
+  void rotate(const Step& step, int index, backend::Matrix x, int head_dim) const;
+  void feed_forward(const Step& step, int index) const;
+  void mlp(const Step& step, int index, const char* suffix, const MlpWeights& w, int ffn_dim,
+           backend::Matrix input, backend::Matrix out) const;
+  void mixture(const Step& step, int index, backend::Matrix input, backend::Matrix out) const;
+  backend::Matrix normed(const Step& step, const WeightPtr& norm) const;
+  void add_residual(const Step& step, const WeightPtr& post_norm, backend::Matrix y) const;
+  backend::Matrix logits(const Step& step) const;
 
   DecoderSpec spec_;
   DecoderWeights weights_;

@@ -10,7 +10,7 @@
 
 #include "backend/cpu/cpu_device.h"
 #include "model/decoder.h"
-#include "model/package.h"
+#include "model/model_files.h"
 
 namespace tercet::model {
 
@@ -30,6 +30,7 @@ struct TestRows {
   int position = 0;
   int first_block = 0;
   bool fresh = true;  // its blocks are zeroed before the step
+  int rope_variant = 0;
 };
 
 class DecoderHarness {
@@ -42,13 +43,14 @@ class DecoderHarness {
   };
 
   DecoderHarness(const std::string& path, const Options& options)
-      : package_(value(open_package(path))),
+      : files_(value(open_model_files(path))),
+        spec_(value(model_spec(files_.source()))),
         device_(backend::make_cpu_device(options.device)),
         threads_(std::make_unique<ThreadPool>(options.num_threads)),
-        decoder_(package_.spec, value(load_weights(package_.spec, package_.tensors, *device_, *threads_))),
+        decoder_(spec_, value(load_weights(spec_, files_.tensors, *device_, *threads_))),
         kv_type_(options.kv_type),
         num_blocks_(options.num_blocks) {
-    package_.file->release_all();
+    files_.tensors.release_all();
     restart(options.num_threads);
   }
 
@@ -56,7 +58,7 @@ class DecoderHarness {
   void restart(int num_threads) {
     context_.reset();
     threads_ = std::make_unique<ThreadPool>(num_threads);
-    const std::vector<int> group_blocks(package_.spec.kv_groups.size(), num_blocks_);
+    const std::vector<int> group_blocks(spec_.kv_groups.size(), num_blocks_);
     kv_ = value(device_->kv_store(decoder_.kv_store_spec(group_blocks, kv_type_)));
     context_ = std::make_unique<DecoderContext>(*device_, *threads_);
   }
@@ -70,8 +72,8 @@ class DecoderHarness {
     return out;
   }
 
-  const Package& package() const { return package_; }
-  size_t vocab() const { return static_cast<size_t>(package_.spec.vocab_size); }
+  const DecoderSpec& spec() const { return spec_; }
+  size_t vocab() const { return static_cast<size_t>(spec_.vocab_size); }
   backend::KvStore& kv() { return *kv_; }
 
  private:
@@ -83,11 +85,11 @@ class DecoderHarness {
 
   kv::StepBatch make_batch(const std::vector<TestRows>& sequences) const {
     kv::StepBatch batch;
-    batch.groups.resize(package_.spec.kv_groups.size());
+    batch.groups.resize(spec_.kv_groups.size());
     for (kv::GroupTables& tables : batch.groups) tables.starts = {0};
     for (const TestRows& rows : sequences) {
       const int count = static_cast<int>(rows.tokens.size());
-      batch.sequences.push_back({batch.num_rows(), count, rows.position, 0});
+      batch.sequences.push_back({batch.num_rows(), count, rows.position, 0, rows.rope_variant});
       const int blocks = kv::blocks_for_tokens(rows.position + count);
       for (kv::GroupTables& tables : batch.groups) {
         for (int b = 0; b < blocks; ++b) {
@@ -106,7 +108,8 @@ class DecoderHarness {
     return batch;
   }
 
-  Package package_;
+  ModelFiles files_;
+  DecoderSpec spec_;
   std::unique_ptr<backend::Device> device_;
   std::unique_ptr<ThreadPool> threads_;
   Decoder decoder_;

@@ -2,79 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
-#include "base/log.h"
 #include "model/families/family.h"
-#include "text/vocab_gguf.h"
+#include "model/model_files.h"
+#include "text/hf_tokenizer.h"
 
 namespace tercet::model {
 namespace {
 
-using format::GgufEntry;
-using format::GgufFile;
-using format::GgufType;
+using format::Metadata;
 
-bool is_integer(GgufType type) {
-  return type != GgufType::kFloat32 && type != GgufType::kFloat64 && type != GgufType::kBool &&
-         type != GgufType::kString;
-}
-
-text::MetadataSource metadata_source(const GgufFile& file) {
-  const auto array_of = [&file](const std::string& key, auto wanted) -> const GgufEntry* {
-    const GgufEntry* entry = file.find(key);
-    return entry != nullptr && entry->is_array && wanted(entry->item_type) ? entry : nullptr;
-  };
-  // A Result's value, or nullopt for a missing key or another type.
-  const auto maybe = [](auto result) {
-    return result.ok() ? std::optional(*std::move(result)) : std::nullopt;
-  };
-  text::MetadataSource source;
-  source.contains = [&file](const std::string& key) { return file.has(key); };
-  source.get_string = [&file](const std::string& key) -> std::optional<std::string> {
-    const auto value = file.get_string(key);
-    return value.ok() ? std::optional(std::string(*value)) : std::nullopt;
-  };
-  source.get_int = [&file, maybe](const std::string& key) { return maybe(file.get_int(key)); };
-  source.get_bool = [&file, maybe](const std::string& key) { return maybe(file.get_bool(key)); };
-  source.get_strings = [array_of](const std::string& key) -> std::optional<std::vector<std::string>> {
-    const GgufEntry* entry = array_of(key, [](GgufType type) { return type == GgufType::kString; });
-    if (entry == nullptr) return std::nullopt;
-    const auto views = decode_strings(*entry);
-    return std::vector<std::string>(views.begin(), views.end());
-  };
-  source.get_floats = [array_of](const std::string& key) -> std::optional<std::vector<float>> {
-    const GgufEntry* entry = array_of(key, [](GgufType type) { return type == GgufType::kFloat32; });
-    if (entry == nullptr) return std::nullopt;
-    const auto values = decode_floats(*entry);
-    return std::vector<float>(values.begin(), values.end());
-  };
-  source.get_ints = [array_of](const std::string& key) -> std::optional<std::vector<int64_t>> {
-    const GgufEntry* entry = array_of(key, is_integer);
-    return entry == nullptr ? std::nullopt : std::optional(decode_ints(*entry));
-  };
-  return source;
-}
-
-TensorSource tensor_source(const std::shared_ptr<GgufFile>& file) {
-  TensorSource source;
-  source.path = file->path();
-  source.find = [file](const std::string& name) -> std::optional<TensorView> {
-    const format::GgufTensor* tensor = file->find_tensor(name);
-    if (tensor == nullptr) return std::nullopt;
-    return TensorView{tensor->type, tensor->rows(), tensor->row_elements(), tensor->data};
-  };
-  source.release = [file](const std::string& name) { file->release(*file->find_tensor(name)); };
-  return source;
-}
-
-Result<GenerationDefaults> generation_defaults(const GgufFile& file) {
+Result<GenerationDefaults> generation_defaults(const Metadata& metadata) {
   GenerationDefaults defaults;
   const auto get = [&](const char* name, std::optional<float>& out) -> Status {
     const std::string key = std::string("general.sampling.") + name;
-    if (!file.has(key)) return {};
-    TERCET_ASSIGN(const double value, file.get_float(key));
+    if (!metadata.has(key)) return {};
+    TERCET_ASSIGN(const double value, metadata.get_float(key));
     out = static_cast<float>(value);
     return {};
   };
@@ -82,42 +28,20 @@ Result<GenerationDefaults> generation_defaults(const GgufFile& file) {
   TERCET_TRY(get("top_p", defaults.top_p));
   TERCET_TRY(get("min_p", defaults.min_p));
   TERCET_TRY(get("penalty_repeat", defaults.repetition_penalty));
-  if (file.has("general.sampling.top_k")) {
-    TERCET_ASSIGN(const int64_t k, file.get_int("general.sampling.top_k"));
+  if (metadata.has("general.sampling.top_k")) {
+    TERCET_ASSIGN(const int64_t k, metadata.get_int("general.sampling.top_k"));
     defaults.top_k = static_cast<int>(std::clamp<int64_t>(k, 0, INT32_MAX));
   }
   return defaults;
 }
 
 // The type that holds the most bytes.
-std::string main_type(const GgufFile& file) {
-  std::map<DType, size_t> bytes;
-  for (const format::GgufTensor& tensor : file.tensors()) bytes[tensor.type] += tensor.data.size();
+std::string main_type(const std::vector<TensorInfo>& tensors) {
+  std::map<DType, int64_t> bytes;
+  for (const TensorInfo& tensor : tensors) bytes[tensor.type] += tensor.bytes();
   const auto most =
       std::max_element(bytes.begin(), bytes.end(), [](auto& a, auto& b) { return a.second < b.second; });
   return most == bytes.end() ? "" : std::string(dtype_name(most->first));
-}
-
-std::vector<std::pair<std::string, std::string>> special_tokens(const text::Tokenizer& tokenizer) {
-  std::vector<std::pair<std::string, std::string>> tokens;
-  if (tokenizer.bos()) tokens.emplace_back("bos_token", tokenizer.piece(*tokenizer.bos()));
-  if (tokenizer.eos()) tokens.emplace_back("eos_token", tokenizer.piece(*tokenizer.eos()));
-  if (tokenizer.pad()) tokens.emplace_back("pad_token", tokenizer.piece(*tokenizer.pad()));
-  return tokens;
-}
-
-// A template that does not parse is no reason to refuse the model.
-Result<std::optional<text::ChatTemplate>> chat_template(const GgufFile& file, const PackageOptions& options) {
-  if (!options.chat_template.empty()) {
-    TERCET_ASSIGN(text::ChatTemplate parsed, text::ChatTemplate::parse(options.chat_template));
-    return std::optional(std::move(parsed));
-  }
-  if (!file.has("tokenizer.chat_template")) return std::optional<text::ChatTemplate>();
-  TERCET_ASSIGN(const std::string_view source, file.get_string("tokenizer.chat_template"));
-  auto parsed = text::ChatTemplate::parse(std::string(source));
-  if (parsed.ok()) return std::optional(*std::move(parsed));
-  log_warning("{}: the chat template is left out: {}", file.path(), parsed.error().to_string());
-  return std::optional<text::ChatTemplate>();
 }
 
 Error in_file(Error error, const std::string& path) {
@@ -125,44 +49,48 @@ Error in_file(Error error, const std::string& path) {
   return error;
 }
 
+Result<text::ModelText> text_of(const ModelFiles& files, const PackageOptions& options) {
+  if (!files.is_folder) return text_from_metadata(*files.metadata, options);
+  if (!text::is_hf_tokenizer(files.path))
+    return Error{
+        ErrorCode::kNotFound,
+        "has no tokenizer.json: text cannot be turned into tokens. Take the file from where the model "
+        "came from",
+        files.path};
+  TERCET_ASSIGN(const std::vector<int32_t> end_tokens, folder_end_tokens(files.path));
+  return text::open_hf_tokenizer(files.path, {.chat_template = options.chat_template,
+                                              .more_end_tokens = {end_tokens.begin(), end_tokens.end()}});
+}
+
 }  // namespace
 
 Result<Package> open_package(const std::string& path, const PackageOptions& options) {
-  TERCET_ASSIGN(GgufFile opened, GgufFile::open(path));
-  const auto file = std::make_shared<GgufFile>(std::move(opened));
-  auto spec = spec_from_gguf(*file);
+  TERCET_ASSIGN(const ModelFiles files, open_model_files(path));
+  auto spec = model_spec(files.source());
   if (!spec.ok()) return in_file(spec.error(), path);
-  auto vocab = text::vocab_from_metadata(metadata_source(*file), options.pre_tokenizer);
-  if (!vocab.ok()) return in_file(vocab.error(), path);
-  auto tokenizer_spec = text::tokenizer_spec(*std::move(vocab));
-  if (!tokenizer_spec.ok()) return in_file(tokenizer_spec.error(), path);
-  auto tokenizer = text::Tokenizer::create(*std::move(tokenizer_spec));
-  if (!tokenizer.ok()) return in_file(tokenizer.error(), path);
-  if (tokenizer->vocab_size() > spec->vocab_size)
+  TERCET_ASSIGN(text::ModelText text, text_of(files, options));
+  if (text.tokenizer.vocab_size() > spec->vocab_size)
     return Error{ErrorCode::kCorrupt,
-                 fmt::format("the tokenizer has {} tokens and the embedding {} rows", tokenizer->vocab_size(),
-                             spec->vocab_size),
+                 fmt::format("the tokenizer has {} tokens and the embedding {} rows",
+                             text.tokenizer.vocab_size(), spec->vocab_size),
                  path};
-  auto parsed_template = chat_template(*file, options);
-  if (!parsed_template.ok()) return in_file(parsed_template.error(), path);
-  auto defaults = generation_defaults(*file);
+  auto defaults = generation_defaults(*files.metadata);
   if (!defaults.ok()) return in_file(defaults.error(), path);
   const std::string file_name = std::filesystem::path(path).stem().string();
-  TERCET_ASSIGN(const std::string_view name, file->get_string_or("general.name", file_name));
+  TERCET_ASSIGN(const std::string_view name, files.metadata->get_string_or("general.name", file_name));
   int64_t weight_bytes = 0;
-  for (const format::GgufTensor& tensor : file->tensors())
-    weight_bytes += static_cast<int64_t>(tensor.data.size());
+  for (const TensorInfo& tensor : files.tensors.tensors()) weight_bytes += tensor.bytes();
   return Package{path,
                  std::string(name),
-                 main_type(*file),
+                 main_type(files.tensors.tensors()),
                  weight_bytes,
                  *std::move(spec),
-                 tensor_source(file),
-                 *tokenizer,
-                 *std::move(parsed_template),
-                 special_tokens(*tokenizer),
+                 files.tensors,
+                 std::move(text.tokenizer),
+                 std::move(text.chat_template),
+                 std::move(text.special_tokens),
                  *defaults,
-                 file};
+                 files.metadata};
 }
 
 }  // namespace tercet::model

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "core/types.h"
-#include "format/gguf.h"
+#include "format/metadata.h"
 #include "model/decoder_spec.h"
+#include "model/package_text.h"
 #include "model/weights.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -33,15 +34,11 @@ struct Package {
   std::optional<text::ChatTemplate> chat_template;
   std::vector<std::pair<std::string, std::string>> special_tokens;  // bos_token and so on, for the template
   GenerationDefaults defaults;
-  std::shared_ptr<format::GgufFile> file;  // behind `tensors`
+  std::shared_ptr<const format::Metadata> metadata;
 };
 
-struct PackageOptions {
-  std::string pre_tokenizer;  // in place of the file's tokenizer.ggml.pre
-  std::string chat_template;  // in place of the file's
-};
-
-// Opens a .gguf file, or the first shard of a split one. Errors name the file and what is wrong with it.
+// Opens a .gguf file, the first shard of a split one, or a Hugging Face folder. Errors name the file and what
+// is wrong with it.
 Result<Package> open_package(const std::string& path, const PackageOptions& options = {});
 
 }  // namespace tercet::model

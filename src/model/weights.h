@@ -1,51 +1,53 @@
-// The weights of a decoder on a device, and how they get there: tensor by tensor, so that the file's pages
+// The weights of a decoder on a device, and how they get there: matrix by matrix, so that the file's pages
 // can go as soon as they are packed.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "backend/device.h"
 #include "model/decoder_spec.h"
+#include "model/tensor_source.h"
 
 namespace tercet::model {
 
-// A tensor of a model file: `outputs` rows of `inputs` elements (a vector has one row).
-struct TensorView {
-  DType type = DType::kF32;
-  int64_t outputs = 0;
-  int64_t inputs = 0;
-  std::span<const std::byte> data;
-};
-
-// Where tensors come from, under GGUF's names ("blk.0.attn_q.weight"). `release` says that a tensor was used
-// for the last time.
-struct TensorSource {
-  std::string path;  // for errors
-  std::function<std::optional<TensorView>(const std::string& name)> find;
-  std::function<void(const std::string& name)> release;
-};
-
 using WeightPtr = std::unique_ptr<backend::Weight>;
 
+struct Linear {
+  WeightPtr weight;
+  WeightPtr bias;  // nullptr: none
+};
+
+// Of one MLP, or stacks of all experts'.
+struct MlpWeights {
+  Linear gate, up, down;
+};
+
+// What a layer does not have is nullptr.
 struct LayerWeights {
-  WeightPtr attn_norm, q, k, v, q_bias, k_bias, v_bias, q_norm, k_norm, attn_out, attn_post_norm;
-  WeightPtr ffn_norm, gate, up, down, ffn_post_norm;
+  WeightPtr attn_norm, attn_post_norm, ffn_norm, ffn_post_norm;
+  Linear q, k, v, attn_out;
+  WeightPtr q_norm, k_norm, sinks;
+  // Latent attention. q_nope and q_rope hold those parts of all heads; k_b and v_b, stacks of a matrix for
+  // each head, are W_UK^T [kv_lora, nope_dim] and W_UV [v_dim, kv_lora].
+  Linear q_a, q_nope, q_rope, kv_latent, k_rope;
+  WeightPtr q_a_norm, kv_a_norm, k_b, v_b;
+  MlpWeights mlp;  // of a dense layer
+  Linear router;
+  WeightPtr router_correction;
+  MlpWeights experts, shared;
 };
 
 struct DecoderWeights {
   WeightPtr embedding;
   std::vector<LayerWeights> layers;
   WeightPtr output_norm;
-  WeightPtr output;  // nullptr: tied to the embedding
+  WeightPtr output;          // nullptr: tied to the embedding
+  int64_t bytes = 0;         // of all of them
+  int64_t expert_bytes = 0;  // of the experts, of which a token reads some
 
   const backend::Weight& output_or_tied() const { return output != nullptr ? *output : *embedding; }
-  int64_t bytes() const;
 };
 
 // `progress(done, total)` counts layers. Errors name the file and the tensor, its shape and the one expected.

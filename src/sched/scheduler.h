@@ -66,6 +66,7 @@ struct SequenceInfo {
   int max_new_tokens = 0;       // 0: the prompt is computed and nothing generated
   int priority = 0;
   int adapter = 0;
+  int rope_variant = 0;        // kv::SequenceRows; part of the salt
   kv::BlockHash salt = {};     // kv::make_salt
   bool remote_kv = false;      // the prompt's KV is fetched from elsewhere, if enough of it is not cached
   bool want_all_rows = false;  // logits of every prompt row: these rows are computed even if cached

@@ -66,6 +66,7 @@ AddedTokenMatcher::AddedTokenMatcher(std::vector<AddedToken> tokens, MatchOrder 
     if (token.content.empty()) continue;
     if (!kept.empty() && kept.back().content == token.content) kept.pop_back();
     strips_ |= token.lstrip || token.rstrip;
+    has_special_ |= token.special;
     kept.push_back(std::move(token));
   }
   tokens_ = std::move(kept);
@@ -105,20 +106,20 @@ void AddedTokenMatcher::for_each_at(std::string_view text, size_t pos, const Vis
   }
 }
 
-void AddedTokenMatcher::split(std::string_view text, bool parse_special,
+void AddedTokenMatcher::split(std::string_view text, const SpecialPlaces& special,
                               std::vector<Fragment>& fragments) const {
   if (text.empty()) return;
   if (tokens_.empty()) return fragments.push_back({text, kNoToken});
   if (order_ == MatchOrder::kLongestFirst) {
-    split_longest_first(text, parse_special, fragments);
+    split_longest_first(text, special, fragments);
   } else {
-    split_leftmost(text, parse_special, fragments);
+    split_leftmost(text, special, fragments);
   }
 }
 
-void AddedTokenMatcher::split_longest_first(std::string_view text, bool parse_special,
+void AddedTokenMatcher::split_longest_first(std::string_view text, const SpecialPlaces& special,
                                             std::vector<Fragment>& fragments) const {
-  if (strips_) return split_in_passes(text, parse_special, fragments);
+  if (strips_) return split_in_passes(text, special, fragments);
   constexpr size_t kMaxCluster = 4096;
   // A cluster is a set of occurrences that overlap one another; clusters do not influence each other.
   std::vector<Match> cluster;
@@ -132,7 +133,7 @@ void AddedTokenMatcher::split_longest_first(std::string_view text, bool parse_sp
   const auto resolve = [&] {
     if (cluster.size() > kMaxCluster) {
       std::vector<Fragment> parts;
-      split_in_passes(text.substr(begin, end - begin), parse_special, parts);
+      split_in_passes(text.substr(begin, end - begin), special, parts);
       for (const Fragment& part : parts) {
         if (part.id != kNoToken)
           add(static_cast<size_t>(part.text.data() - text.data()), part.text.size(), part.id);
@@ -155,7 +156,7 @@ void AddedTokenMatcher::split_longest_first(std::string_view text, bool parse_sp
   };
   for (size_t pos = 0; pos < text.size(); ++pos) {
     for_each_at(text, pos, [&](const AddedToken& token) {
-      if (!enabled(token, parse_special)) return;
+      if (!enabled(token, text.substr(pos), special)) return;
       if (pos >= end) {
         resolve();
         cluster.clear();
@@ -169,12 +170,12 @@ void AddedTokenMatcher::split_longest_first(std::string_view text, bool parse_sp
   if (done < text.size()) fragments.push_back({text.substr(done), kNoToken});
 }
 
-void AddedTokenMatcher::split_in_passes(std::string_view text, bool parse_special,
+void AddedTokenMatcher::split_in_passes(std::string_view text, const SpecialPlaces& special,
                                         std::vector<Fragment>& fragments) const {
   std::set<size_t, std::greater<>> lengths;
   for (size_t pos = 0; pos < text.size(); ++pos) {
     for_each_at(text, pos, [&](const AddedToken& token) {
-      if (enabled(token, parse_special)) lengths.insert(token.content.size());
+      if (enabled(token, text.substr(pos), special)) lengths.insert(token.content.size());
     });
   }
   std::vector<Fragment> current = {{text, kNoToken}}, next;
@@ -189,7 +190,7 @@ void AddedTokenMatcher::split_in_passes(std::string_view text, bool parse_specia
       for (size_t pos = 0; pos + length <= rest.size();) {
         const AddedToken* found = nullptr;
         for_each_at(rest, pos, [&](const AddedToken& token) {
-          if (token.content.size() == length && enabled(token, parse_special)) found = &token;
+          if (token.content.size() == length && enabled(token, rest.substr(pos), special)) found = &token;
         });
         if (found == nullptr) {
           ++pos;
@@ -210,7 +211,7 @@ void AddedTokenMatcher::split_in_passes(std::string_view text, bool parse_specia
   fragments.insert(fragments.end(), current.begin(), current.end());
 }
 
-void AddedTokenMatcher::split_leftmost(std::string_view text, bool parse_special,
+void AddedTokenMatcher::split_leftmost(std::string_view text, const SpecialPlaces& special,
                                        std::vector<Fragment>& fragments) const {
   size_t done = 0;
   for (size_t pos = 0; pos < text.size();) {
@@ -222,7 +223,8 @@ void AddedTokenMatcher::split_leftmost(std::string_view text, bool parse_special
     }
     size_t begin = pos, end = pos + longest->content.size();
     pos = end;  // an occurrence that does not count hides the shorter ones inside it
-    if (!enabled(*longest, parse_special) || (longest->single_word && touches_word(text, begin, end)))
+    if (!enabled(*longest, text.substr(begin), special) ||
+        (longest->single_word && touches_word(text, begin, end)))
       continue;
     if (longest->lstrip) begin = skip_spaces_left(text, done, begin);
     if (longest->rstrip) end = skip_spaces_right(text, end);

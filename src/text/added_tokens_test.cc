@@ -15,7 +15,7 @@ using testing::ElementsAre;
 std::vector<std::string> split(std::vector<AddedToken> tokens, MatchOrder order, std::string_view text,
                                bool parse_special = true) {
   std::vector<Fragment> fragments;
-  AddedTokenMatcher(std::move(tokens), order).split(text, parse_special, fragments);
+  AddedTokenMatcher(std::move(tokens), order).split(text, SpecialPlaces(parse_special), fragments);
   std::vector<std::string> out;
   for (const Fragment& f : fragments) {
     out.push_back(f.id == kNoToken ? std::string(f.text) : fmt::format("#{}:{}", f.id, f.text));

@@ -100,7 +100,9 @@ void BpeModel::encode_word(std::string_view word, MergeScratch& scratch, std::ve
   const TokenId whole = vocabulary_.find(word);
   ++scratch.steps;
   if (whole != kNoToken) {
-    const bool merges_to_itself = options_.ignore_merges || self_merging_.get(whole, [&] {
+    const bool as_it_is =
+        options_.ignore_merges || (options_.whole_newlines && word.find_first_not_of('\n') == word.npos);
+    const bool merges_to_itself = as_it_is || self_merging_.get(whole, [&] {
       merge(word, scratch);
       return scratch.symbols.size() == 1 && scratch.symbols[0].token == whole;
     });

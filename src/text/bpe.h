@@ -13,8 +13,9 @@
 namespace tercet::text {
 
 struct BpeOptions {
-  bool byte_symbols = true;    // a word's first symbols are its bytes (byte-level BPE), else its characters
-  bool ignore_merges = false;  // a word that is a token is that token, whatever the merges say
+  bool byte_symbols = true;     // a word's first symbols are its bytes (byte-level BPE), else its characters
+  bool ignore_merges = false;   // a word that is a token is that token, whatever the merges say
+  bool whole_newlines = false;  // the same, for words of newlines only
   // For characters that are no token: their bytes as <0xNN> tokens if all of them exist, else `unknown`, else
   // nothing.
   std::array<TokenId, 256> byte_tokens;

@@ -132,6 +132,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string source, const jinja::Limits
 }
 
 Result<MarkedString> ChatTemplate::render_marked(const ChatInput& input) const {
+  if (tool_use_ != nullptr && input.has_tools) return tool_use_->render_marked(input);
   if (input.messages.empty()) return invalid("a conversation needs at least one message");
   if (input.continue_final_message && input.add_generation_prompt) {
     return invalid("continue_final_message and add_generation_prompt exclude each other");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <ctime>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "text/jinja/json.h"
 #include "text/jinja/template.h"
 #include "text/jinja/value.h"
+#include "text/text_span.h"
 
 namespace tercet::text {
 
@@ -39,17 +41,6 @@ struct ChatInput {
 
 jinja::Value chat_message(std::string_view role, std::string_view content);
 
-// Bytes [begin, end) of a prompt. Special tokens may be recognised only within spans of template text; a user
-// who writes
-// "<|im_end|>" gets these ten characters. The spans say nothing else: ordinary text must be tokenized across
-// them.
-struct TextSpan {
-  size_t begin = 0;
-  size_t end = 0;
-  bool is_template_text = false;
-  bool operator==(const TextSpan&) const = default;
-};
-
 struct RenderedChat {
   std::string text;
   std::vector<TextSpan> spans;  // cover the text in order, alternating, none empty
@@ -65,6 +56,11 @@ class ChatTemplate {
   Result<std::string> render(const ChatInput& input) const;
   Result<RenderedChat> render_with_spans(const ChatInput& input) const;
 
+  // Renders with `other` where the request has tools.
+  void set_tool_use(ChatTemplate other) {
+    tool_use_ = std::make_shared<const ChatTemplate>(std::move(other));
+  }
+
   const std::string& source() const { return source_; }
 
  private:
@@ -73,6 +69,7 @@ class ChatTemplate {
   Result<jinja::MarkedString> render_marked(const ChatInput& input) const;
   std::string source_;
   jinja::Template template_;
+  std::shared_ptr<const ChatTemplate> tool_use_;  // may be null
 };
 
 }  // namespace tercet::text

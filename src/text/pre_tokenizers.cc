@@ -7,7 +7,7 @@ namespace {
 
 // The expressions are those of llama.cpp, which are the models' own in another spelling. Rewritten here
 // without a change of meaning, so that they match in linear time: ((?=[\p{L}])([^a-z])) as [^\P{L}a-z], and
-// \s+$ with a look-behind.
+// what runs over white space with a look-behind.
 #define CONTRACTIONS "(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 #define SPACES R"(\s*[\r\n]+|\s+(?!\S)|\s+)"
 #define GPT4(numbers) \
@@ -23,8 +23,9 @@ constexpr char kGpt4Digits[] = GPT4(R"(\p{N}+)");
 constexpr char kQwen35[] =
     CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|)" SPACES;
 constexpr char kNoContractions[] = R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)" SPACES;
+// Behind a piece of a run of spaces no newline is left in the run.
 constexpr char kJais2[] = CONTRACTIONS
-    R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|)"
+    R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|(?<![^\S\r\n])\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|)"
     R"(\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1})";
 constexpr char kBailing[] =
     R"('(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
@@ -88,7 +89,15 @@ constexpr char kDefaultPunctuation[] = R"([\p{P}\$\+<=>\^~\|]+)";
 constexpr char kThreeDigits[] = "[0-9][0-9][0-9]";
 constexpr char kLines[] = R"([^\n]+|[\n]+)";
 
-enum : unsigned { kIgnoreMerges = 1, kAddsBos = 2, kKeepsSpaces = 4, kEscapesSpaces = 8 };
+enum : unsigned {
+  kIgnoreMerges = 1,
+  kAddsBos = 2,
+  kKeepsSpaces = 4,
+  kEscapesSpaces = 8,
+  kCharacters = 16,
+  kWholeNewlines = 32,
+  kNoDefaultBos = 64,
+};
 
 struct Row {
   std::vector<std::string_view> names;
@@ -98,6 +107,12 @@ struct Row {
 
 SplitPattern digit_groups(PatternKind kind) { return {"", kind}; }
 
+std::vector<SplitPattern> chameleon_splits() {
+  return {{"<sentinel:[0-9]+>"},       {"(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z"},
+          {R"(([\t\n]|    |  ))"},     {R"(\p{N})"},
+          {R"([\p{P}!-/:-@\[-`{-~])"}, {kGpt2}};
+}
+
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = {
       {{"default"}, {{kDefaultPunctuation}, {kGpt2}, {R"(\p{N}+)"}, {kThreeDigits}}},
@@ -105,7 +120,9 @@ const std::vector<Row>& rows() {
         "jina-v5-nano"},
        {{kGpt4ThreeDigits}},
        kIgnoreMerges | kAddsBos},
-      {{"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, {{kGpt4ThreeDigits}}},
+      {{"dbrx", "smaug-bpe"}, {{kGpt4ThreeDigits}}},
+      {{"glm4", "glm5"}, {{kGpt4ThreeDigits}}, kIgnoreMerges | kNoDefaultBos},
+      {{"chatglm-bpe"}, {{kGpt4ThreeDigits}}, kNoDefaultBos},
       {{"minicpm5"}, {{R"(\p{N}{1,3})"}, {kGpt4Digits}}, kIgnoreMerges},
       {{"jais-2"}, {{kJais2}}},
       {{"deepseek-llm"},
@@ -153,16 +170,10 @@ const std::vector<Row>& rows() {
       {{"kimi-k2"}, {{kKimi}}, kKeepsSpaces},
       {{"superbpe"}, {digit_groups(PatternKind::kDigitGroups)}, kKeepsSpaces},
       {{"afmoe"}, {digit_groups(PatternKind::kDigitGroups), {kAfmoeScripts}, {kDeepseek3}}, kKeepsSpaces},
-      {{"chameleon"},
-       {{"<sentinel:[0-9]+>"},
-        {"(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z"},
-        {R"(([\t\n]|    |  ))"},
-        {R"(\p{N})"},
-        {R"([\p{P}!-/:-@\[-`{-~])"},
-        {kGpt2}},
-       kAddsBos | kKeepsSpaces},
-      {{"gemma4", "granite-embed-multi-311m"}, {{kLines}}, kEscapesSpaces},
-      {{"sarvam-moe"}, {{kLines}}, kEscapesSpaces | kKeepsSpaces},
+      {{"chameleon"}, chameleon_splits(), kAddsBos | kKeepsSpaces},
+      {{"gemma4", "granite-embed-multi-311m"}, {{kLines}}, kEscapesSpaces | kCharacters | kWholeNewlines},
+      {{"sarvam-moe"}, {{kLines}}, kEscapesSpaces | kCharacters | kKeepsSpaces},
+      {{"whitespace"}, {{R"(\s+)", PatternKind::kRegex, SplitBehavior::kRemoved}}, kCharacters},
   };
   return table;
 }
@@ -177,6 +188,9 @@ bool find_pre_tokenizer(std::string_view name, PreTokenizer& out) {
     out.adds_bos = row.flags & kAddsBos;
     out.clean_up_spaces = !(row.flags & kKeepsSpaces);
     out.escapes_spaces = row.flags & kEscapesSpaces;
+    out.characters = row.flags & kCharacters;
+    out.whole_newlines = row.flags & kWholeNewlines;
+    out.no_default_bos = row.flags & kNoDefaultBos;
     return true;
   }
   return false;

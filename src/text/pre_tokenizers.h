@@ -14,7 +14,10 @@ struct PreTokenizer {
   bool ignore_merges = false;
   bool adds_bos = false;        // where the file does not say
   bool clean_up_spaces = true;  // when decoding
-  bool escapes_spaces = false;  // SentencePiece-style BPE: spaces are U+2581, symbols are characters
+  bool escapes_spaces = false;  // spaces become U+2581, as SentencePiece has them
+  bool characters = false;      // symbols are characters, not bytes
+  bool whole_newlines = false;  // a run of newlines that is a token is that token, whatever the merges say
+  bool no_default_bos = false;  // no BOS where the file names none
 };
 
 // False when `name` is unknown; else `out` is set.

@@ -11,42 +11,82 @@
 namespace tercet::text {
 namespace {
 
-// What one search needs besides the expression. The stack of compiled code starts small and is enlarged when
-// a match asks for more.
-class MatchContext {
+// The searches of one text. PCRE2 sees a window of the text, which grows where a match touches its end, and
+// may take steps in proportion to it. Growing is paid from a budget that is linear in the text: no expression
+// can look far ahead, or try many ways, at every place.
+class Search {
  public:
-  explicit MatchContext(const pcre2_code* code)
-      : data(pcre2_match_data_create_from_pattern(code, nullptr)), code_(code) {}
-  MatchContext(const MatchContext&) = delete;
-  MatchContext& operator=(const MatchContext&) = delete;
-  ~MatchContext() {
-    pcre2_match_data_free(data);
+  Search(const pcre2_code* code, std::string_view text)
+      : code_(code),
+        text_(text),
+        budget_((size_t{1} << 26) + 256 * text.size()),
+        data_(pcre2_match_data_create_from_pattern(code, nullptr)),
+        context_(pcre2_match_context_create(nullptr)) {}
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+  ~Search() {
+    pcre2_match_data_free(data_);
     pcre2_match_context_free(context_);
     pcre2_jit_stack_free(stack_);
   }
 
-  // Searches `text` from `from` on; the range is in `data`.
-  bool match(std::string_view text, size_t from) const {
-    int result = run(text, from);
-    if (result == PCRE2_ERROR_JIT_STACKLIMIT && stack_ == nullptr) {
-      stack_ = pcre2_jit_stack_create(size_t{32} << 10, size_t{64} << 20, nullptr);
-      context_ = pcre2_match_context_create(nullptr);
-      pcre2_jit_stack_assign(context_, nullptr, stack_);
-      result = run(text, from);
+  // The first match from `from` on. False: there is none, or the budget is spent.
+  bool find(size_t from, size_t* begin, size_t* end) {
+    for (size_t window = kFirstWindow;;) {
+      const size_t limit = window_end(from, window);
+      const bool is_whole = limit == text_.size();
+      const int result = run(from, limit, kStepsPerByte * window, is_whole ? 0 : PCRE2_PARTIAL_HARD);
+      const PCRE2_SIZE* range = pcre2_get_ovector_pointer(data_);
+      // An empty match at the window's end has not seen what follows.
+      if (result >= 0 && (is_whole || range[0] < limit)) {
+        *begin = range[0], *end = range[1];
+        return true;
+      }
+      if (result >= 0 || result == PCRE2_ERROR_NOMATCH) {
+        if (is_whole) return false;
+        from = limit;
+        window = kFirstWindow;
+        continue;
+      }
+      if (result != PCRE2_ERROR_PARTIAL && result != PCRE2_ERROR_MATCHLIMIT) return false;
+      window *= 4;
+      if (kStepsPerByte * window > budget_) return false;
+      budget_ -= kStepsPerByte * window;
     }
-    return result >= 0;
   }
-
-  pcre2_match_data* const data;
 
  private:
-  int run(std::string_view text, size_t from) const {
-    return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
-                       PCRE2_NO_UTF_CHECK, data, context_);
+  static constexpr size_t kFirstWindow = 256, kStepsPerByte = 4;
+
+  size_t window_end(size_t from, size_t window) const {
+    if (window >= text_.size() - from) return text_.size();
+    size_t end = from + window;
+    while ((static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) --end;  // not within a character
+    return end;
   }
+
+  int run(size_t from, size_t end, size_t steps, uint32_t options) {
+    pcre2_set_match_limit(context_, static_cast<uint32_t>(std::min<size_t>(steps, UINT32_MAX)));
+    const auto match = [&] {
+      return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), end, from,
+                         PCRE2_NO_UTF_CHECK | options, data_, context_);
+    };
+    int result = match();
+    // The stack of compiled code starts small.
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT && stack_ == nullptr) {
+      stack_ = pcre2_jit_stack_create(size_t{32} << 10, size_t{64} << 20, nullptr);
+      pcre2_jit_stack_assign(context_, nullptr, stack_);
+      result = match();
+    }
+    return result;
+  }
+
   const pcre2_code* code_;
-  mutable pcre2_match_context* context_ = nullptr;
-  mutable pcre2_jit_stack* stack_ = nullptr;
+  std::string_view text_;
+  size_t budget_;
+  pcre2_match_data* data_;
+  pcre2_match_context* context_;
+  pcre2_jit_stack* stack_ = nullptr;
 };
 
 }  // namespace
@@ -86,7 +126,8 @@ Result<Splitter> Splitter::create(SplitPattern pattern, bool use_scanners) {
                              reinterpret_cast<const char*>(message)),
                  {}};
   }
-  pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);  // where JIT is missing, matching interprets
+  pcre2_jit_compile(
+      compiled, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // where JIT is missing, matching interprets
   splitter.regex_ = std::make_shared<Regex>(compiled);
   return splitter;
 }
@@ -128,20 +169,16 @@ void add_digit_groups(std::string_view text, size_t begin, size_t end, const Add
 }  // namespace
 
 void Splitter::match_regex(std::string_view text, Matches& matches) const {
-  const MatchContext context(regex_->code);
-  for (size_t from = 0; from < text.size();) {
-    if (!context.match(text, from)) break;
-    const PCRE2_SIZE* range = pcre2_get_ovector_pointer(context.data);
-    if (range[1] < range[0]) break;  // \K inside a lookahead
-    if (range[1] > range[0]) {
-      matches.add(range[0], range[1]);
-      from = range[1];
-    } else {
-      // An empty match is a place to cut (as in "(?=...)"), and the search moves on by one character.
-      matches.add(range[0], range[0]);
-      if (range[0] == text.size()) break;
-      from = range[0] + utf8_length_by_lead(static_cast<unsigned char>(text[range[0]]));
-    }
+  Search search(regex_->code, text);
+  size_t begin = 0, end = 0;
+  for (size_t from = 0; from < text.size() && search.find(from, &begin, &end);) {
+    if (end < begin || begin < from) break;  // \K inside a look-around
+    matches.add(begin, end);
+    from = end;
+    if (end > begin) continue;
+    // An empty match is a place to cut (as in "(?=...)"), and the search moves on by one character.
+    if (end == text.size()) break;
+    from += utf8_length_by_lead(static_cast<unsigned char>(text[end]));
   }
 }
 

@@ -2,8 +2,8 @@
 // as tokenizer files publish it, or a literal. The expressions that most models use have a hand-written
 // scanner, which gives what the expression would, several times faster; all others run in PCRE2.
 //
-// Immutable; safe from any thread. Time is linear in the text for the scanners and for every expression in
-// pre_tokenizers.cc.
+// Immutable; safe from any thread. Time is linear in the text: by construction for the scanners and for every
+// expression in pre_tokenizers.cc, by giving up on others.
 #pragma once
 
 #include <memory>
@@ -45,8 +45,8 @@ class Splitter {
   // `use_scanners` false: PCRE2 even where a scanner exists (to compare the two).
   static Result<Splitter> create(SplitPattern pattern, bool use_scanners = true);
 
-  // Appends the pieces of `text` (valid UTF-8), in order and without empty ones. A match that PCRE2 gives up
-  // on (its step or stack limit) leaves the rest of `text` unsplit.
+  // Appends the pieces of `text` (valid UTF-8), in order and without empty ones. An expression that takes too
+  // many steps (hundreds for each byte of the text) leaves the rest of `text` unsplit.
   void split(std::string_view text, std::vector<std::string_view>& pieces) const;
 
   // The matches and what lies between them: all of `text`, in order.

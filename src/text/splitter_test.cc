@@ -57,6 +57,7 @@ TEST(Splitter, PiecesAreTheText) {
     PreTokenizer pre;
     ASSERT_TRUE(find_pre_tokenizer(name, pre));
     for (const SplitPattern& pattern : pre.splits) {
+      if (pattern.behavior == SplitBehavior::kRemoved) continue;
       const auto splitter = Splitter::create(pattern);
       ASSERT_TRUE(splitter.ok()) << name << ": " << splitter.error().to_string();
       for (int round = 0; round < 200; ++round) {
@@ -125,6 +126,45 @@ TEST(Splitter, EmptyMatchesCut) {
   EXPECT_THAT(split({"x*"}, "aé"), ElementsAre("a", "é"));
 }
 
+// Nothing in a text or an expression may keep it busy: where an expression takes too long, the rest is one
+// piece.
+TEST(Splitter, HostileExpressionsEnd) {
+  const std::string run(1 << 20, 'x'), spaces(1 << 18, ' ');
+  for (const char* pattern : {"(x+x+)+y", "(x|x)*y", "x*y|.", "(?=.*y)x", "(.*)\\1y", "(?:(?:x?){20}){20}y",
+                              "(x(?R)?x)y", "\\s+$|(?<=x)y", "(?s).*?(?=z)", "x{1,60000}y"}) {
+    const auto splitter = Splitter::create({pattern});
+    if (!splitter.ok()) continue;  // too large for PCRE2
+    for (const std::string& text : {run, spaces, run + "y", spaces + "x" + run}) {
+      std::vector<std::string_view> pieces;
+      splitter->split(text, pieces);
+      std::string joined;
+      for (const std::string_view piece : pieces) joined += piece;
+      ASSERT_EQ(joined, text) << pattern;
+    }
+  }
+  EXPECT_FALSE(Splitter::create({std::string(2000, '(') + std::string(2000, ')')}).ok());
+  EXPECT_FALSE(Splitter::create({"((x{60000}){60000}){60000}"}).ok());
+}
+
+// A window of the text must not change what matches: words, look-aheads and empty matches that cross its end.
+TEST(Splitter, MatchesAreThoseOfTheWholeText) {
+  for (const size_t size : {255u, 256u, 257u, 1023u, 1024u, 1025u, 5000u}) {
+    const std::string word(size, 'a'), spaces(size, ' ');
+    EXPECT_EQ(split({"[a-z]+"}, word + " " + word), (std::vector<std::string>{word, " ", word}));
+    EXPECT_EQ(split({R"(\s+(?!\S)|\s+)"}, spaces + "b"),
+              (std::vector<std::string>{spaces.substr(1), " ", "b"}));
+    EXPECT_EQ(split({"a+(?=b)"}, word + "b" + word), (std::vector<std::string>{word, "b" + word}));
+    EXPECT_EQ(split({"a*"}, spaces + word + "b"), [&] {
+      std::vector<std::string> pieces(size, " ");
+      pieces.push_back(word);
+      pieces.push_back("b");
+      return pieces;
+    }());
+    EXPECT_EQ(split({"\\bb"}, spaces + "b" + word), (std::vector<std::string>{spaces, "b", word}));
+    EXPECT_EQ(split({"é+"}, word + "é" + word), (std::vector<std::string>{word, "é", word}));
+  }
+}
+
 TEST(Splitter, BadExpressionIsAnErrorThatShowsThePlace) {
   const auto bad = Splitter::create({"a(b"});
   ASSERT_FALSE(bad.ok());
@@ -139,6 +179,11 @@ TEST(PreTokenizers, NamesAreUnique) {
   EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
   PreTokenizer pre;
   EXPECT_FALSE(find_pre_tokenizer("no-such", pre));
+  ASSERT_TRUE(find_pre_tokenizer("glm5", pre));
+  EXPECT_TRUE(pre.ignore_merges && pre.no_default_bos && !pre.characters);
+  ASSERT_TRUE(find_pre_tokenizer("whitespace", pre));
+  EXPECT_THAT(split(pre.splits[0], " a  bc\n"), ElementsAre("a", "bc"));
+  EXPECT_TRUE(pre.characters && !pre.escapes_spaces);
 }
 
 }  // namespace

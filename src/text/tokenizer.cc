@@ -111,7 +111,7 @@ struct Tokenizer::Data {
   TokenId bos, eos, pad;
 
   explicit Data(TokenizerSpec&& spec);
-  void encode_text(std::string_view text, bool is_first, bool parse_special, MergeScratch& scratch,
+  void encode_text(std::string_view text, bool is_first, const SpecialPlaces& special, MergeScratch& scratch,
                    std::vector<TokenId>& out) const;
   void encode_words(std::string_view text, bool is_first, MergeScratch& scratch,
                     std::vector<TokenId>& out) const;
@@ -190,6 +190,7 @@ void Tokenizer::Data::encode_words(std::string_view text, bool is_first, MergeSc
     next.clear();
     for (const std::string_view word : words) splitter.split(word, next);
     std::swap(words, next);
+    scratch.steps += words.size();
   }
   for (std::string_view word : words) {
     while (!word.empty()) {
@@ -200,13 +201,27 @@ void Tokenizer::Data::encode_words(std::string_view text, bool is_first, MergeSc
   }
 }
 
-void Tokenizer::Data::encode_text(std::string_view text, bool is_first, bool parse_special,
+void Tokenizer::Data::encode_text(std::string_view text, bool is_first, const SpecialPlaces& special,
                                   MergeScratch& scratch, std::vector<TokenId>& out) const {
   std::string normalized;
+  const std::string_view original = text;
   if (!normalizer.empty()) text = normalized = normalizer.apply(text, is_first);
   if (normalized_added.empty()) return encode_words(text, is_first, scratch, out);
   std::vector<Fragment> fragments;
-  normalized_added.split(text, parse_special, fragments);
+  if (normalizer.empty()) {
+    normalized_added.split(text, special, fragments);
+  } else {
+    const bool divided = normalized_added.has_special() && special.divide(original);
+    normalized_added.split(text, SpecialPlaces(divided || special.contain(original)), fragments);
+    // Nobody knows where in the normalized text the spans are.
+    const bool unclear = divided && std::any_of(fragments.begin(), fragments.end(),
+                                                [](const Fragment& f) { return f.id != kNoToken; });
+    if (unclear) {
+      return special.for_each_piece(original, [&](std::string_view piece) {
+        encode_text(piece, is_first && piece.data() == original.data(), special, scratch, out);
+      });
+    }
+  }
   for (const Fragment& fragment : fragments) {
     if (fragment.id != kNoToken) {
       out.push_back(fragment.id);
@@ -217,22 +232,41 @@ void Tokenizer::Data::encode_text(std::string_view text, bool is_first, bool par
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options, uint64_t* steps) const {
+  std::string valid;
+  if (data_->replace_invalid_bytes && !is_valid_utf8(text)) text = valid = replace_invalid_bytes(text);
+  return encode_at(text, SpecialPlaces(options.parse_special), options.add_special, steps);
+}
+
+std::vector<TokenId> Tokenizer::encode(std::string_view text, std::span<const TextSpan> spans,
+                                       bool add_special) const {
+  if (!data_->replace_invalid_bytes || is_valid_utf8(text))
+    return encode_at(text, SpecialPlaces(text, spans), add_special, nullptr);
+  std::string valid;
+  std::vector<TextSpan> moved(spans.begin(), spans.end());
+  for (TextSpan& span : moved) {
+    const size_t begin = valid.size();
+    valid += replace_invalid_bytes(text.substr(span.begin, span.end - span.begin));
+    span.begin = begin, span.end = valid.size();
+  }
+  return encode_at(valid, SpecialPlaces(valid, moved), add_special, nullptr);
+}
+
+std::vector<TokenId> Tokenizer::encode_at(std::string_view text, const SpecialPlaces& special,
+                                          bool add_special, uint64_t* steps) const {
   const Data& d = *data_;
   std::vector<TokenId> out;
-  if (options.add_special) out = d.prefix;
-  std::string valid;
-  if (d.replace_invalid_bytes && !is_valid_utf8(text)) text = valid = text::replace_invalid_bytes(text);
+  if (add_special) out = d.prefix;
   std::vector<Fragment> fragments;
-  d.added.split(text, options.parse_special, fragments);
+  d.added.split(text, special, fragments);
   MergeScratch scratch;
   for (const Fragment& fragment : fragments) {
     if (fragment.id != kNoToken) {
       out.push_back(fragment.id);
     } else {
-      d.encode_text(fragment.text, fragment.text.data() == text.data(), options.parse_special, scratch, out);
+      d.encode_text(fragment.text, fragment.text.data() == text.data(), special, scratch, out);
     }
   }
-  if (options.add_special) out.insert(out.end(), d.suffix.begin(), d.suffix.end());
+  if (add_special) out.insert(out.end(), d.suffix.begin(), d.suffix.end());
   if (steps != nullptr) *steps += scratch.steps;
   return out;
 }

@@ -37,6 +37,11 @@ class Tokenizer {
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {},
                               uint64_t* steps = nullptr) const;
 
+  // The same for a rendered prompt: special tokens count within `spans` of template text, which cover `text`
+  // in order, and all else is encoded as one text, across the borders of the spans.
+  std::vector<TokenId> encode(std::string_view text, std::span<const TextSpan> spans,
+                              bool add_special = false) const;
+
   // The text of `tokens`; ids outside the vocabulary have none.
   std::string decode(std::span<const TokenId> tokens, DecodeOptions options = {}) const;
   // The bytes of one token, which need not be whole characters: what a stream sends (detokenizer.h makes it
@@ -56,6 +61,8 @@ class Tokenizer {
 
  private:
   struct Data;
+  std::vector<TokenId> encode_at(std::string_view text, const SpecialPlaces& special, bool add_special,
+                                 uint64_t* steps) const;
   explicit Tokenizer(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;
 };

@@ -541,27 +541,4 @@ Result<TokenizerSpec> tokenizer_spec_from_json(std::string_view text) {
   return Reader(file).read();
 }
 
-Status apply_tokenizer_config(std::string_view text, TokenizerSpec& spec) {
-  const json config = json::parse(text, nullptr, false);
-  if (!config.is_object()) return Error{ErrorCode::kCorrupt, "is no JSON object", "tokenizer_config.json"};
-  const std::pair<const char*, TokenId*> fields[] = {
-      {"bos_token", &spec.bos}, {"eos_token", &spec.eos}, {"pad_token", &spec.pad}};
-  for (const auto& [key, id] : fields) {
-    const json& value = child_of(config, key);
-    const std::string content = value.is_string() ? value.get<std::string>() : string_of(value, "content");
-    if (content.empty()) continue;
-    const auto at = std::find_if(spec.added_tokens.begin(), spec.added_tokens.end(),
-                                 [&](const AddedToken& token) { return token.content == content; });
-    if (at == spec.added_tokens.end()) {
-      return Error{ErrorCode::kCorrupt, fmt::format("{:?} is none of the added tokens", content),
-                   fmt::format("tokenizer_config.json: {}", key)};
-    }
-    *id = at->id;
-  }
-  const bool known =
-      std::find(spec.end_tokens.begin(), spec.end_tokens.end(), spec.eos) != spec.end_tokens.end();
-  if (spec.eos != kNoToken && !known) spec.end_tokens.push_back(spec.eos);
-  return {};
-}
-
 }  // namespace tercet::text

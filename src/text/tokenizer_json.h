@@ -14,7 +14,4 @@ namespace tercet::text {
 // that is not built; both name the field. Truncation, padding and dropout are ignored, and the log says so.
 Result<TokenizerSpec> tokenizer_spec_from_json(std::string_view json);
 
-// tokenizer_config.json: sets bos, eos and pad by their text, and adds eos to the end tokens.
-Status apply_tokenizer_config(std::string_view json, TokenizerSpec& spec);
-
 }  // namespace tercet::text

@@ -156,15 +156,5 @@ TEST(TokenizerJson, WhatIsWrongIsNamed) {
               HasSubstr("nested"));
 }
 
-TEST(TokenizerJson, TokenizerConfigNamesTheSpecialTokens) {
-  auto spec = tokenizer_spec_from_json(bpe_file().dump());
-  ASSERT_TRUE(spec.ok());
-  ASSERT_TRUE(apply_tokenizer_config(R"({"bos_token": null, "eos_token": {"content": "<s>"}})", *spec).ok());
-  EXPECT_EQ(spec->eos, 6);
-  EXPECT_THAT(spec->end_tokens, ElementsAre(6));
-  EXPECT_FALSE(apply_tokenizer_config(R"({"eos_token": "</s>"})", *spec).ok());
-  EXPECT_FALSE(apply_tokenizer_config("nonsense", *spec).ok());
-}
-
 }  // namespace
 }  // namespace tercet::text

@@ -68,6 +68,51 @@ TEST(Tokenizer, SpecialTokensInTextAreTextUnlessParsed) {
   EXPECT_FALSE(t.is_control(-1) || t.is_control(8) || t.is_end_token(7));
 }
 
+std::vector<TextSpan> spans_of(std::initializer_list<std::pair<std::string_view, bool>> parts,
+                               std::string& text) {
+  std::vector<TextSpan> spans;
+  for (const auto& [part, is_template] : parts) {
+    spans.push_back({text.size(), text.size() + part.size(), is_template});
+    text += part;
+  }
+  return spans;
+}
+
+std::vector<TokenId> encode_parts(const Tokenizer& tokenizer,
+                                  std::initializer_list<std::pair<std::string_view, bool>> parts) {
+  std::string text;
+  const auto spans = spans_of(parts, text);
+  return tokenizer.encode(text, spans);
+}
+
+TEST(Tokenizer, SpecialTokensCountInTemplateTextOnly) {
+  for (const MatchOrder order : {MatchOrder::kLongestFirst, MatchOrder::kLeftmostLongest}) {
+    TokenizerSpec spec = small_spec();
+    spec.match_order = order;
+    const Tokenizer t = make(spec);
+    EXPECT_THAT(encode_parts(t, {{"<x>", true}, {"a<x>b", false}, {"<x>", true}}), ElementsAre(7, 0, 1, 7));
+    EXPECT_THAT(encode_parts(t, {{"<x", true}, {">a", false}}), ElementsAre(0)) << "half of it is the user's";
+    EXPECT_THAT(encode_parts(t, {{"<", false}, {"x>", true}}), ElementsAre());
+    EXPECT_THAT(encode_parts(t, {{"a", true}, {"b<x>a", false}, {"b<x>c", true}}), ElementsAre(4, 4, 7, 2))
+        << "words go on across the borders, whatever the user wrote";
+    EXPECT_THAT(encode_parts(t, {{"a\xFF", true}, {"<x>\xFF", false}, {"<x>", true}}), ElementsAre(0, 7))
+        << "bytes that are replaced move the borders";
+  }
+}
+
+TEST(Tokenizer, SpecialTokensOfTheNormalizedTextCountInTemplateTextOnly) {
+  TokenizerSpec spec = small_spec();
+  spec.added_tokens[0].normalized = true;
+  const Tokenizer plain = make(spec);
+  EXPECT_THAT(encode_parts(plain, {{"a<x>", true}, {"<x>a", false}, {"b", true}}), ElementsAre(0, 7, 4));
+  NormalizerStep lower;
+  lower.kind = NormalizerKind::kLowercase;
+  spec.normalizer = {lower};
+  const Tokenizer t = make(spec);
+  EXPECT_THAT(encode_parts(t, {{"A<X>", true}, {"<x>", false}, {"B", true}}), ElementsAre(0, 7, 1));
+  EXPECT_THAT(encode_parts(t, {{"A", true}, {"B", false}}), ElementsAre(4));
+}
+
 TEST(Tokenizer, AddsPrefixAndSuffixOnDemand) {
   TokenizerSpec spec = small_spec();
   spec.prefix = {7};
@@ -190,34 +235,6 @@ TEST(Tokenizer, ThreadsGetTheSameResult) {
   for (auto& result : results) threads.emplace_back([&] { result = t.encode(text); });
   for (std::thread& thread : threads) thread.join();
   for (const auto& result : results) EXPECT_EQ(result, results[0]);
-}
-
-// Work per byte must not grow with the text: 16 times the text may take 16 times the steps, and a little for
-// the log.
-TEST(Tokenizer, TimeIsLinear) {
-  constexpr int kLarge = 1 << 18;
-  std::mt19937 random(6);
-  std::string noise, prose;
-  for (int i = 0; i < kLarge; ++i) noise += static_cast<char>(random());
-  while (prose.size() < kLarge)
-    prose += "The quick brown fox jumps over 12 lazy dogs; \"isn't it?\"\n    return x_1 + 2;\n";
-  std::vector<std::string> texts = {noise, prose};
-  for (const char* unit :
-       {"a", " ", "\n", "1", "\u4E2D", "'", "<", "a ", " \n", "<|im_start|>", "\u0301", "_", "ab"}) {
-    std::string text;
-    while (text.size() < kLarge) text += unit;
-    texts.push_back(std::move(text));
-  }
-  for (const char* name : {"q05", "smollm2-135m", "gemma3-270m", "deepseek-coder"}) {
-    const Tokenizer& t = test_tokenizer(name);
-    for (const std::string& text : texts) {
-      uint64_t small = 0, large = 0;
-      t.encode(std::string_view(text).substr(0, kLarge / 16), {.parse_special = true}, &small);
-      t.encode(text, {.parse_special = true}, &large);
-      EXPECT_LE(large, 20 * small) << name << " " << text.substr(0, 12);
-      EXPECT_LT(large, 30 * text.size()) << name << " " << text.substr(0, 12);
-    }
-  }
 }
 
 TEST(ByteLevel, AlphabetHasEveryByteOnce) {

@@ -1,6 +1,6 @@
 #include "text/unigram.h"
 
-#include <bit>
+#include <algorithm>
 #include <limits>
 
 #include "text/unicode.h"
@@ -10,56 +10,15 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;  // SentencePiece, unigram_model.cc: kUnkPenalty
 
-size_t edge_slot(uint64_t key) {
-  key *= 0x9E3779B97F4A7C15;
-  return static_cast<size_t>(key ^ (key >> 32));
-}
-
 }  // namespace
 
 UnigramModel::UnigramModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
                            const std::array<TokenId, 256>& byte_tokens, TokenId unknown)
-    : node_token_(1, kNoToken), scores_(scores), byte_tokens_(byte_tokens), unknown_(unknown) {
+    : trie_(vocabulary, unknown), scores_(scores), byte_tokens_(byte_tokens), unknown_(unknown) {
   TERCET_CHECK(scores.size() == vocabulary.size());
-  size_t bytes = 0;
-  float lowest = std::numeric_limits<float>::max();
-  for (size_t id = 0; id < vocabulary.size(); ++id) {
-    bytes += vocabulary.text(static_cast<TokenId>(id)).size();
-    lowest = std::min(lowest, scores[id]);
-  }
+  const float lowest = *std::min_element(scores.begin(), scores.end());
   has_all_bytes_ = std::find(byte_tokens.begin(), byte_tokens.end(), kNoToken) == byte_tokens.end();
   unknown_score_ = static_cast<double>(lowest) - kUnknownPenalty;
-  edges_.resize(std::bit_ceil(std::max<size_t>(bytes * 2, 2)));
-  for (size_t id = 0; id < vocabulary.size(); ++id) {
-    const auto token = static_cast<TokenId>(id);
-    if (token != unknown) add(vocabulary.text(token), token);
-  }
-}
-
-void UnigramModel::add(std::string_view text, TokenId token) {
-  if (text.empty()) return;
-  const size_t mask = edges_.size() - 1;
-  uint32_t node = 0;
-  for (const char c : text) {
-    const uint64_t key = static_cast<uint64_t>(node) << 8 | static_cast<unsigned char>(c);
-    size_t i = edge_slot(key) & mask;
-    while (edges_[i].node != 0 && edges_[i].key != key) i = (i + 1) & mask;
-    if (edges_[i].node == 0) {
-      edges_[i] = {key, static_cast<uint32_t>(node_token_.size())};
-      node_token_.push_back(kNoToken);
-    }
-    node = edges_[i].node;
-  }
-  if (node_token_[node] == kNoToken) node_token_[node] = token;
-}
-
-uint32_t UnigramModel::child(uint32_t node, unsigned char byte) const {
-  const uint64_t key = static_cast<uint64_t>(node) << 8 | byte;
-  const size_t mask = edges_.size() - 1;
-  for (size_t i = edge_slot(key) & mask; edges_[i].node != 0; i = (i + 1) & mask) {
-    if (edges_[i].key == key) return edges_[i].node;
-  }
-  return 0;
 }
 
 void UnigramModel::encode(std::string_view text, MergeScratch& scratch, std::vector<TokenId>& out) const {
@@ -82,10 +41,10 @@ void UnigramModel::encode(std::string_view text, MergeScratch& scratch, std::vec
     uint32_t node = 0;
     for (size_t end = pos; end < text.size();) {
       ++scratch.steps;
-      node = child(node, static_cast<unsigned char>(text[end]));
+      node = trie_.child(node, static_cast<unsigned char>(text[end]));
       if (node == 0) break;
       ++end;
-      const TokenId token = node_token_[node];
+      const TokenId token = trie_.token(node);
       if (token == kNoToken) continue;
       covers_character |= end - pos == length;
       relax(end, static_cast<double>(scores_[static_cast<size_t>(token)]), token);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "text/merge.h"
+#include "text/trie.h"
 #include "text/vocabulary.h"
 
 namespace tercet::text {
@@ -23,16 +24,7 @@ class UnigramModel {
   void encode(std::string_view text, MergeScratch& scratch, std::vector<TokenId>& out) const;
 
  private:
-  struct Edge {
-    uint64_t key = ~uint64_t{0};  // node << 8 | byte
-    uint32_t node = 0;
-  };
-  uint32_t child(uint32_t node, unsigned char byte) const;
-  void add(std::string_view text, TokenId token);
-
-  // A trie over the token texts: edges in one open-addressing table, node 0 is the root.
-  std::vector<Edge> edges_;
-  std::vector<TokenId> node_token_;
+  Trie trie_;
   std::vector<float> scores_;
   std::array<TokenId, 256> byte_tokens_;
   bool has_all_bytes_ = false;

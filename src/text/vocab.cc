@@ -263,11 +263,13 @@ Status configure_bpe(const VocabSpec& v, const Vocabulary& tokens, TokenizerSpec
   spec.splits = std::move(pre.splits);
   spec.bpe.ignore_merges = pre.ignore_merges;
   spec.clean_up_spaces = pre.clean_up_spaces;
-  spec.bpe.byte_symbols = !pre.escapes_spaces;
-  if (pre.escapes_spaces) {
+  spec.bpe.byte_symbols = !pre.characters;
+  spec.bpe.whole_newlines = pre.whole_newlines;
+  if (pre.escapes_spaces)
     spec.normalizer.push_back(step(NormalizerKind::kReplace, " ", std::string(kMetaspace)));
-    TERCET_TRY(set_byte_tokens(v, spec.bpe.byte_tokens));
-  }
+  if (pre.characters) TERCET_TRY(set_byte_tokens(v, spec.bpe.byte_tokens));
+  if (v.pre_tokenizer == "whitespace" && v.lowercase)
+    spec.normalizer.push_back(step(NormalizerKind::kLowercase));
   set_tokens(v, spec.bpe.byte_symbols, spec);
   return set_merges(v, tokens, spec);
 }

@@ -46,7 +46,7 @@ struct VocabSpec {
   bool add_bos = false, add_eos = false;
   bool add_space_prefix = false;
   bool remove_extra_spaces = false;          // kUnigram
-  bool lowercase = true;                     // kWordPiece
+  bool lowercase = true;                     // kWordPiece, and kBpe with the pre-tokenizer "whitespace"
   bool strip_accents = true;                 // kWordPiece
   bool strips_after_special_tokens = false;  // white space behind a special token is dropped (Phi-3)
 };

@@ -49,7 +49,7 @@ Status read_kind(const MetadataSource& m, VocabSpec& v) {
   const std::string key = key_of("model");
   const auto model = m.get_string(key);
   if (!model) return Error{ErrorCode::kCorrupt, "missing, so the file has no tokenizer", key};
-  if (*model == "gpt2" || *model == "gemma4") {
+  if (*model == "gpt2" || *model == "gemma4" || *model == "whitespace") {
     v.kind = VocabKind::kBpe;
     v.bos = v.eos = 11;
   } else if (*model == "llama") {
@@ -65,11 +65,11 @@ Status read_kind(const MetadataSource& m, VocabSpec& v) {
     v.bos = 101, v.unknown = 100, v.separator = 102, v.pad = 0;
     v.add_bos = true;
   } else {
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format("tokenizer model {:?} is not supported; supported are gpt2, llama, t5, bert and gemma4",
-                    *model),
-        key};
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("tokenizer model {:?} is not supported; supported are gpt2, llama, t5, bert, "
+                             "gemma4 and whitespace",
+                             *model),
+                 key};
   }
   if (*model == "gemma4") v.bos = v.eos = kNoToken, v.pre_tokenizer = "gemma4";
   return {};
@@ -89,7 +89,9 @@ Status read_pre_tokenizer(const MetadataSource& m, const std::string& override_n
     v.pre_tokenizer = "default";
   }
   PreTokenizer pre;
-  if (find_pre_tokenizer(v.pre_tokenizer, pre)) v.add_bos = pre.adds_bos;
+  if (!find_pre_tokenizer(v.pre_tokenizer, pre)) return {};  // vocab.cc reports it
+  v.add_bos = pre.adds_bos;
+  if (pre.no_default_bos) v.bos = kNoToken;
   return {};
 }
 
@@ -165,6 +167,7 @@ Result<VocabSpec> vocab_from_metadata(const MetadataSource& m, const std::string
   TERCET_TRY(read(m, m.get_bool, "add_space_prefix", "a bool", v.add_space_prefix));
   TERCET_TRY(read(m, m.get_bool, "remove_extra_whitespaces", "a bool", v.remove_extra_spaces));
   if (v.kind == VocabKind::kBpe) v.add_space_prefix = false;
+  v.lowercase = v.pre_tokenizer != "whitespace";
   TERCET_TRY(read(m, m.get_bool, "normalizer.lowercase", "a bool", v.lowercase));
   v.strip_accents = v.lowercase;
   TERCET_TRY(read(m, m.get_bool, "normalizer.strip_accents", "a bool", v.strip_accents));

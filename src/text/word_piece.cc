@@ -10,18 +10,21 @@ void WordPieceModel::encode(std::string_view word, MergeScratch& scratch, std::v
   const auto chars = std::count_if(word.begin(), word.end(), [&](char c) { return !is_continuation(c); });
   bool covered = chars <= max_word_chars_;
   for (size_t begin = 0; covered && begin < word.size();) {
-    std::string candidate = begin > 0 ? continuation_ : begin_;
-    const size_t prefix = candidate.size();
-    candidate.append(word, begin, std::min(word.size() - begin, vocabulary_.max_text_bytes()));
-    TokenId token = kNoToken;
-    for (; candidate.size() > prefix; candidate.pop_back()) {
-      ++scratch.steps;
-      token = vocabulary_.find(candidate);
-      if (token != kNoToken) break;
+    const std::optional<uint32_t> start = begin > 0 ? continuation_ : begin_;
+    TokenId longest = kNoToken;
+    size_t end = begin;
+    if (start) {
+      uint32_t node = *start;
+      for (size_t i = begin; i < word.size(); ++i) {
+        ++scratch.steps;
+        node = trie_.child(node, static_cast<unsigned char>(word[i]));
+        if (node == 0) break;
+        if (trie_.token(node) != kNoToken) longest = trie_.token(node), end = i + 1;
+      }
     }
-    covered = token != kNoToken;
-    if (covered) out.push_back(token);
-    begin += candidate.size() - prefix;
+    covered = longest != kNoToken;
+    if (covered) out.push_back(longest);
+    begin = end;
   }
   if (covered) return;
   out.resize(first);

@@ -2,33 +2,35 @@
 // word. Immutable; safe from any thread.
 #pragma once
 
-#include <string>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "text/merge.h"
+#include "text/trie.h"
 #include "text/vocabulary.h"
 
 namespace tercet::text {
 
 class WordPieceModel {
  public:
-  // `vocabulary` outlives the model. `begin` is put before the first part of a word, `continuation` before
+  // `begin` is put before the first part of a word, `continuation` before
   // the others:
   // "" and "##" in BERT's own files, U+2581 and "" in GGUF.
-  WordPieceModel(const Vocabulary& vocabulary, std::string begin, std::string continuation,
+  WordPieceModel(const Vocabulary& vocabulary, std::string_view begin, std::string_view continuation,
                  int max_word_chars, TokenId unknown)
-      : vocabulary_(vocabulary),
-        begin_(std::move(begin)),
-        continuation_(std::move(continuation)),
+      : trie_(vocabulary),
+        begin_(trie_.find(begin)),
+        continuation_(trie_.find(continuation)),
         max_word_chars_(max_word_chars),
         unknown_(unknown) {}
 
+  // Time: the word's length times the longest token's, at most.
   void encode(std::string_view word, MergeScratch& scratch, std::vector<TokenId>& out) const;
 
  private:
-  const Vocabulary& vocabulary_;
-  std::string begin_, continuation_;
+  Trie trie_;
+  std::optional<uint32_t> begin_, continuation_;  // nodes behind these texts; absent: no token has them
   int max_word_chars_;
   TokenId unknown_;
 };

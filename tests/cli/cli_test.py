@@ -43,7 +43,7 @@ class CommandLine(unittest.TestCase):
     def test_help_lists_the_commands_that_exist(self):
         done = tercet("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("run", "pull", "inspect", "bench"):
+        for command in ("run", "pull", "inspect", "tokenize", "bench"):
             self.assertIn(f"\n  {command} ", done.stdout)
             self.assertEqual(tercet(command, "--help").returncode, 0)
         self.assertNotIn("serve", done.stdout)

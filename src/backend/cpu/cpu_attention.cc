@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/cpu_weight.h"
 #include "base/check.h"
 
 namespace tercet::backend {
@@ -10,6 +11,7 @@ namespace {
 struct Tile {
   AttentionTile task;
   float* out[AttentionTile::kMaxRows];
+  float sink[AttentionTile::kMaxRows];
   int first_segment = 0;
   int last_segment = 0;
   int64_t first_partial = 0;  // index of the first segment's partial when segments are computed apart
@@ -23,15 +25,17 @@ struct Inputs {
   Matrix q;
   const kv::StepBatch& batch;
   const AttentionSpec& spec;
+  const float* sinks;  // [num_heads] or none
   Matrix out;
 };
 
-void add_row(Tile& tile, const Inputs& in, int row, int head, int head_dim) {
+void add_row(Tile& tile, const Inputs& in, int row, int head) {
   const int position = in.batch.positions[static_cast<size_t>(row)];
   const int window = in.spec.window;
   const int index = tile.task.num_rows++;
-  tile.task.q[index] = in.q.data + row * in.q.cols + head * head_dim;
-  tile.out[index] = in.out.data + row * in.out.cols + head * head_dim;
+  tile.task.q[index] = in.q.data + row * in.q.cols + head * tile.task.k_dim;
+  tile.out[index] = in.out.data + row * in.out.cols + head * tile.task.v_dim;
+  tile.sink[index] = in.sinks == nullptr ? 0 : in.sinks[head];
   tile.task.first[index] = window == 0 ? 0 : std::max(0, position - window + 1);
   tile.task.last[index] = position;
 }
@@ -41,14 +45,14 @@ void add_tiles(std::vector<Tile>& tiles, const Inputs& in, int sequence, int kv_
   const KvLayerSpec& layer = in.store.spec().layers[static_cast<size_t>(in.layer)];
   const kv::SequenceRows& rows = in.batch.sequences[static_cast<size_t>(sequence)];
   const int group = in.spec.num_heads / layer.num_kv_heads;
-  const int64_t head_offset = kv_head * in.store.head_bytes(in.layer);
   Tile fresh;
   fresh.task.table = in.batch.table(layer.group, sequence).data();
-  fresh.task.k = in.store.k_region(in.layer).base + head_offset;
-  fresh.task.v = in.store.v_region(in.layer).base + head_offset;
+  fresh.task.k = in.store.k_head(in.layer, kv_head);
+  fresh.task.v = in.store.v_head(in.layer, kv_head);
   fresh.task.k_stride = in.store.k_region(in.layer).stride;
   fresh.task.v_stride = in.store.v_region(in.layer).stride;
-  fresh.task.head_dim = layer.head_dim;
+  fresh.task.k_dim = layer.k_dim;
+  fresh.task.v_dim = layer.v_dim;
   fresh.task.type = in.store.spec().type;
   fresh.task.scale = in.spec.scale;
   fresh.task.soft_cap = in.spec.soft_cap;
@@ -66,7 +70,7 @@ void add_tiles(std::vector<Tile>& tiles, const Inputs& in, int sequence, int kv_
     if (tile.task.num_rows + std::min(group, AttentionTile::kMaxRows) > AttentionTile::kMaxRows) close();
     for (int head = 0; head < group; ++head) {
       if (tile.task.num_rows == AttentionTile::kMaxRows) close();
-      add_row(tile, in, row, kv_head * group + head, layer.head_dim);
+      add_row(tile, in, row, kv_head * group + head);
     }
   }
   close();
@@ -77,21 +81,38 @@ void clear(AttentionPartial& partial, float* o) {
   partial.o = o;
 }
 
-void walk_tile(const Kernels& kernels, const Tile& tile, float* scratch) {
-  const int head_dim = tile.task.head_dim;
+// Merges the sinks, last: each a segment whose one key has the sink's score and a value of zero. Then out =
+// o / sum. `zeros` is scratch for [num_rows, v_dim].
+void finish(const Kernels& kernels, const Tile& tile, bool has_sinks, float* zeros, AttentionPartial& total) {
+  const int rows = tile.task.num_rows, v_dim = tile.task.v_dim;
+  if (has_sinks) {
+    AttentionPartial sink;
+    std::fill_n(zeros, rows * v_dim, 0.0f);
+    sink.o = zeros;
+    for (int row = 0; row < rows; ++row) {
+      sink.max[row] = tile.sink[row];
+      sink.sum[row] = 1;
+    }
+    kernels.attention_merge(rows, v_dim, sink, total);
+  }
+  kernels.attention_finish(rows, v_dim, total, tile.out);
+}
+
+void walk_tile(const Kernels& kernels, const Tile& tile, bool has_sinks, float* scratch) {
+  const int v_dim = tile.task.v_dim;
   AttentionPartial total, part;
   clear(total, scratch);
-  clear(part, scratch + AttentionTile::kMaxRows * head_dim);
+  clear(part, scratch + AttentionTile::kMaxRows * v_dim);
   for (int segment = tile.first_segment; segment <= tile.last_segment; ++segment) {
     kernels.attention_segment(tile.task, segment, part);
-    kernels.attention_merge(tile.task.num_rows, head_dim, part, total);
+    kernels.attention_merge(tile.task.num_rows, v_dim, part, total);
   }
-  kernels.attention_finish(tile.task.num_rows, head_dim, total, tile.out);
+  finish(kernels, tile, has_sinks, part.o, total);
 }
 
 // Few tiles and long contexts: the segments of all tiles are computed by any thread, then merged tile by
 // tile.
-void run_split(const Kernels& kernels, ThreadPool& threads, const std::vector<Tile>& tiles,
+void run_split(const Kernels& kernels, ThreadPool& threads, const std::vector<Tile>& tiles, bool has_sinks,
                AttentionScratch& scratch) {
   struct Piece {
     const Tile* tile;
@@ -101,25 +122,27 @@ void run_split(const Kernels& kernels, ThreadPool& threads, const std::vector<Ti
   for (const Tile& tile : tiles)
     for (int segment = tile.first_segment; segment <= tile.last_segment; ++segment)
       pieces.push_back({&tile, segment});
-  const int64_t values = int64_t{AttentionTile::kMaxRows} * tiles.front().task.head_dim;
-  scratch.values.resize(pieces.size() * static_cast<size_t>(values));
+  const int64_t values = int64_t{AttentionTile::kMaxRows} * tiles.front().task.v_dim;
+  // Behind the partials, zeros for the sinks of each thread.
+  const int64_t num_pieces = static_cast<int64_t>(pieces.size());
+  scratch.values.resize(static_cast<size_t>((num_pieces + threads.num_threads()) * values));
   std::vector<AttentionPartial> partials(pieces.size());
-  threads.parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end, int) {
+  threads.parallel_for(num_pieces, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const Piece& piece = pieces[static_cast<size_t>(i)];
       clear(partials[static_cast<size_t>(i)], scratch.values.data() + i * values);
       kernels.attention_segment(piece.tile->task, piece.segment, partials[static_cast<size_t>(i)]);
     }
   });
-  threads.parallel_for(static_cast<int64_t>(tiles.size()), 1, [&](int64_t begin, int64_t end, int) {
+  threads.parallel_for(static_cast<int64_t>(tiles.size()), 1, [&](int64_t begin, int64_t end, int member) {
     for (int64_t i = begin; i < end; ++i) {
       const Tile& tile = tiles[static_cast<size_t>(i)];
       const auto first = static_cast<size_t>(tile.first_partial);
       AttentionPartial total = partials[first];
       for (int s = 1; s < tile.num_segments(); ++s)
-        kernels.attention_merge(tile.task.num_rows, tile.task.head_dim,
-                                partials[first + static_cast<size_t>(s)], total);
-      kernels.attention_finish(tile.task.num_rows, tile.task.head_dim, total, tile.out);
+        kernels.attention_merge(tile.task.num_rows, tile.task.v_dim, partials[first + static_cast<size_t>(s)],
+                                total);
+      finish(kernels, tile, has_sinks, scratch.values.data() + (num_pieces + member) * values, total);
     }
   });
 }
@@ -131,9 +154,11 @@ void run_attention(const Kernels& kernels, ThreadPool& threads, const CpuKvStore
                    AttentionScratch& scratch) {
   const KvLayerSpec& kv_layer = store.spec().layers[static_cast<size_t>(layer)];
   TERCET_CHECK(spec.num_heads % kv_layer.num_kv_heads == 0);
-  TERCET_CHECK(q.cols == int64_t{spec.num_heads} * kv_layer.head_dim);
+  TERCET_CHECK(q.cols == int64_t{spec.num_heads} * kv_layer.k_dim);
+  TERCET_CHECK(out.cols == int64_t{spec.num_heads} * kv_layer.v_dim);
+  const float* sinks = spec.sinks == nullptr ? nullptr : static_cast<const CpuWeight*>(spec.sinks)->values();
   std::vector<Tile> tiles;
-  const Inputs in{store, layer, q, batch, spec, out};
+  const Inputs in{store, layer, q, batch, spec, sinks, out};
   for (int sequence = 0; sequence < batch.num_sequences(); ++sequence)
     for (int head = 0; head < kv_layer.num_kv_heads; ++head) add_tiles(tiles, in, sequence, head);
   int64_t num_segments = 0;
@@ -143,14 +168,15 @@ void run_attention(const Kernels& kernels, ThreadPool& threads, const CpuKvStore
   }
   const auto num_tiles = static_cast<int64_t>(tiles.size());
   if (num_tiles < threads.num_threads() * 4 && num_segments > num_tiles) {
-    run_split(kernels, threads, tiles, scratch);
+    run_split(kernels, threads, tiles, sinks != nullptr, scratch);
     return;
   }
-  const int64_t per_thread = int64_t{2} * AttentionTile::kMaxRows * kv_layer.head_dim;
+  const int64_t per_thread = int64_t{2} * AttentionTile::kMaxRows * kv_layer.v_dim;
   scratch.values.resize(static_cast<size_t>(threads.num_threads() * per_thread));
   threads.parallel_for(num_tiles, 1, [&](int64_t begin, int64_t end, int member) {
     for (int64_t i = begin; i < end; ++i)
-      walk_tile(kernels, tiles[static_cast<size_t>(i)], scratch.values.data() + member * per_thread);
+      walk_tile(kernels, tiles[static_cast<size_t>(i)], sinks != nullptr,
+                scratch.values.data() + member * per_thread);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backend/cpu/cpu_kv_store.h"
+#include "backend/cpu/cpu_router.h"
 #include "backend/cpu/cpu_stream.h"
 #include "backend/cpu/cpu_weight.h"
 #include "tensor/arena.h"
@@ -41,10 +42,15 @@ class CpuDevice final : public Device {
   Result<std::unique_ptr<Weight>> pack(const WeightSource& source, ThreadPool& threads) override {
     return CpuWeight::pack(source, options_.widen_weights, threads, arena_);
   }
+  Result<std::unique_ptr<Weight>> pack_stack(int stack_size, const StackSource& source,
+                                             ThreadPool& threads) override {
+    return CpuWeight::pack_stack(stack_size, source, options_.widen_weights, threads, arena_);
+  }
   Result<std::unique_ptr<Weight>> vector(const WeightSource& source) override {
     return CpuWeight::vector(source, arena_);
   }
   std::unique_ptr<Buffer> buffer() override { return std::make_unique<CpuBuffer>(); }
+  std::unique_ptr<Routes> routes() override { return std::make_unique<CpuRoutes>(); }
   Result<std::unique_ptr<KvStore>> kv_store(const KvStoreSpec& spec) override {
     return CpuKvStore::create(spec);
   }

@@ -9,8 +9,16 @@ constexpr int64_t kVectorBytes = 64;
 
 }  // namespace
 
+int64_t k_block_bytes(const KvLayerSpec& layer, KvType type) {
+  return int64_t{layer.num_kv_heads} * layer.k_dim * kv::kBlockTokens * kv_type_bytes(type);
+}
+
+int64_t v_block_bytes(const KvLayerSpec& layer, KvType type) {
+  return int64_t{layer.num_kv_heads} * layer.v_dim * kv::kBlockTokens * kv_type_bytes(type);
+}
+
 int64_t kv_block_bytes(const KvLayerSpec& layer, KvType type) {
-  return int64_t{2} * layer.num_kv_heads * layer.head_dim * kv::kBlockTokens * kv_type_bytes(type);
+  return k_block_bytes(layer, type) + v_block_bytes(layer, type);
 }
 
 int64_t KvStore::bytes() const {
@@ -24,30 +32,35 @@ Result<std::unique_ptr<KvStore>> CpuKvStore::create(const KvStoreSpec& spec) {
   auto store = std::unique_ptr<CpuKvStore>(new CpuKvStore(spec));
   for (const KvLayerSpec& layer : spec.layers) {
     // Kernels may load up to a vector's worth behind the last head.
-    const int64_t half =
-        kv_block_bytes(layer, spec.type) / 2 * spec.group_blocks[static_cast<size_t>(layer.group)] +
-        kVectorBytes;
-    TERCET_ASSIGN(AlignedBuffer k, AlignedBuffer::allocate(half));
-    TERCET_ASSIGN(AlignedBuffer v, AlignedBuffer::allocate(half));
+    const int64_t blocks = spec.group_blocks[static_cast<size_t>(layer.group)];
+    TERCET_ASSIGN(AlignedBuffer k,
+                  AlignedBuffer::allocate(k_block_bytes(layer, spec.type) * blocks + kVectorBytes));
+    TERCET_ASSIGN(AlignedBuffer v,
+                  AlignedBuffer::allocate(v_block_bytes(layer, spec.type) * blocks + kVectorBytes));
     store->k_.push_back(std::move(k));
     store->v_.push_back(std::move(v));
   }
   return std::unique_ptr<KvStore>(std::move(store));
 }
 
-int64_t CpuKvStore::head_bytes(int layer) const {
-  return int64_t{spec_.layers[static_cast<size_t>(layer)].head_dim} * kv::kBlockTokens *
-         kv_type_bytes(spec_.type);
-}
-
 KvRegion CpuKvStore::k_region(int layer) const {
-  const int64_t bytes = kv_block_bytes(spec_.layers[static_cast<size_t>(layer)], spec_.type) / 2;
+  const int64_t bytes = k_block_bytes(spec_.layers[static_cast<size_t>(layer)], spec_.type);
   return {const_cast<std::byte*>(k_[static_cast<size_t>(layer)].data()), bytes, bytes};
 }
 
 KvRegion CpuKvStore::v_region(int layer) const {
-  const int64_t bytes = kv_block_bytes(spec_.layers[static_cast<size_t>(layer)], spec_.type) / 2;
+  const int64_t bytes = v_block_bytes(spec_.layers[static_cast<size_t>(layer)], spec_.type);
   return {const_cast<std::byte*>(v_[static_cast<size_t>(layer)].data()), bytes, bytes};
+}
+
+std::byte* CpuKvStore::k_head(int layer, int head) const {
+  const KvRegion region = k_region(layer);
+  return region.base + region.bytes / spec_.layers[static_cast<size_t>(layer)].num_kv_heads * head;
+}
+
+std::byte* CpuKvStore::v_head(int layer, int head) const {
+  const KvRegion region = v_region(layer);
+  return region.base + region.bytes / spec_.layers[static_cast<size_t>(layer)].num_kv_heads * head;
 }
 
 }  // namespace tercet::backend

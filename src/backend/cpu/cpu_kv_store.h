@@ -1,5 +1,5 @@
-// The CPU's KV store. In every layer block b holds, for each KV head, K as [head_dim][16] and V as
-// [16][head_dim].
+// The CPU's KV store. In every layer block b holds, for each KV head, K as [k_dim][16] and V as
+// [16][v_dim].
 #pragma once
 
 #include <vector>
@@ -17,11 +17,9 @@ class CpuKvStore final : public KvStore {
   KvRegion k_region(int layer) const override;
   KvRegion v_region(int layer) const override;
 
-  // Bytes of one head's K (or V) in a block.
-  int64_t head_bytes(int layer) const;
   // One head's K (or V) in block 0.
-  std::byte* k_head(int layer, int head) const { return k_region(layer).base + head * head_bytes(layer); }
-  std::byte* v_head(int layer, int head) const { return v_region(layer).base + head * head_bytes(layer); }
+  std::byte* k_head(int layer, int head) const;
+  std::byte* v_head(int layer, int head) const;
 
  private:
   explicit CpuKvStore(KvStoreSpec spec) : spec_(std::move(spec)) {}

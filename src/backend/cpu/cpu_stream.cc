@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_kv_store.h"
+#include "backend/cpu/cpu_router.h"
 #include "backend/cpu/cpu_weight.h"
 #include "base/check.h"
 
@@ -18,11 +19,29 @@ constexpr int64_t kPieceBytes = 128 << 10;
 constexpr int64_t kPanelsPerPiece = 8;
 
 const CpuWeight& cpu(const Weight& weight) { return static_cast<const CpuWeight&>(weight); }
+const CpuRoutes& cpu(const Routes& routes) { return static_cast<const CpuRoutes&>(routes); }
+CpuRoutes& cpu(Routes& routes) { return static_cast<CpuRoutes&>(routes); }
 const CpuKvStore& cpu(const KvStore& store) { return static_cast<const CpuKvStore&>(store); }
 
 int64_t linear_grain(const CpuWeight& weight, int64_t rows) {
   if (rows > 4) return kPanelsPerPiece;
   return std::max<int64_t>(1, kPieceBytes / weight.panel_stride());
+}
+
+// All panels of one matrix of the term's weight, for rows [row_begin, row_end).
+LinearTask linear_task(const LinearTerm& term, int matrix, int64_t row_begin, int64_t row_end) {
+  const CpuWeight& weight = cpu(*term.weight);
+  LinearTask task;
+  task.panels = weight.panels(matrix);
+  task.panel_stride = weight.panel_stride();
+  task.inputs = weight.inputs();
+  task.outputs = weight.outputs();
+  task.row_begin = row_begin;
+  task.row_end = row_end;
+  task.bias = term.bias == nullptr ? nullptr : cpu(*term.bias).values() + matrix * weight.outputs();
+  task.y = term.out.data;
+  task.y_stride = term.out.cols;
+  return task;
 }
 
 }  // namespace
@@ -78,48 +97,70 @@ Matrix CpuStream::round_bf16(Matrix x) {
   return {rounded_.data(), x.rows, padded};
 }
 
-void CpuStream::linear(Matrix x, std::span<const LinearTerm> terms) {
-  QuantizedRows quantized[2];
-  Matrix rounded;
-  for (const LinearTerm& term : terms) {
-    const CpuWeight& weight = cpu(*term.weight);
-    TERCET_CHECK(weight.inputs() == x.cols && term.out.cols == weight.outputs() && term.out.rows == x.rows);
-    QuantizedRows* rows = nullptr;
-    if (weight.layout() != nullptr) {
-      rows = &quantized[weight.layout()->block == 32 ? 0 : 1];
-      if (rows->q == nullptr) *rows = quantize(x, weight.layout()->block);
-    } else if (weight.float_type() == FloatType::kBF16 && rounded.data == nullptr) {
-      rounded = round_bf16(x);
-    }
-    linear_term(x, term, rows == nullptr ? QuantizedRows{} : *rows, rounded);
+void CpuStream::prepare(LinearInput& in, const LinearTerm& term) {
+  const CpuWeight& weight = cpu(*term.weight);
+  TERCET_CHECK(weight.inputs() == in.x.cols);
+  TERCET_CHECK(term.out.cols == weight.outputs() && term.out.rows == in.x.rows);
+  TERCET_CHECK(term.bias == nullptr || term.bias->inputs() == weight.outputs() * weight.stack_size());
+  if (weight.layout() != nullptr) {
+    QuantizedRows& rows = in.quantized[weight.layout()->block == 32 ? 0 : 1];
+    if (rows.q == nullptr) rows = quantize(in.x, weight.layout()->block);
+  } else if (weight.float_type() == FloatType::kBF16 && in.rounded.data == nullptr) {
+    in.rounded = round_bf16(in.x);
   }
 }
 
-void CpuStream::linear_term(Matrix x, const LinearTerm& term, const QuantizedRows& quantized,
-                            Matrix rounded) {
-  const CpuWeight& weight = cpu(*term.weight);
-  LinearTask whole;
-  whole.panels = weight.panels();
-  whole.panel_stride = weight.panel_stride();
-  whole.inputs = weight.inputs();
-  whole.outputs = weight.outputs();
-  whole.row_end = x.rows;
-  whole.bias = term.bias == nullptr ? nullptr : cpu(*term.bias).values();
-  whole.y = term.out.data;
-  whole.y_stride = term.out.cols;
-  threads_.parallel_for(quant::num_panels(weight.outputs()), linear_grain(weight, x.rows),
-                        [&](int64_t begin, int64_t end, int) {
-                          LinearTask task = whole;
-                          task.panel_begin = begin;
-                          task.panel_end = end;
-                          if (weight.layout() != nullptr) {
-                            kernels_.linear_packed(*weight.layout(), task, quantized);
-                          } else if (weight.float_type() == FloatType::kBF16) {
-                            kernels_.linear_float(FloatType::kBF16, task, rounded.data, rounded.cols);
-                          } else {
-                            kernels_.linear_float(weight.float_type(), task, x.data, x.cols);
-                          }
-                        });
+void CpuStream::multiply(const LinearInput& in, const CpuWeight& weight, const LinearTask& task) const {
+  if (weight.layout() != nullptr) {
+    kernels_.linear_packed(*weight.layout(), task, in.quantized[weight.layout()->block == 32 ? 0 : 1]);
+  } else {
+    const Matrix x = weight.float_type() == FloatType::kBF16 ? in.rounded : in.x;
+    kernels_.linear_float(weight.float_type(), task, x.data, x.cols);
+  }
+}
+
+void CpuStream::linear(Matrix x, std::span<const LinearTerm> terms) {
+  LinearInput in{x, {}, {}};
+  for (const LinearTerm& term : terms) {
+    const CpuWeight& weight = cpu(*term.weight);
+    prepare(in, term);
+    const LinearTask whole = linear_task(term, 0, 0, x.rows);
+    threads_.parallel_for(quant::num_panels(weight.outputs()), linear_grain(weight, x.rows),
+                          [&](int64_t begin, int64_t end, int) {
+                            LinearTask task = whole;
+                            task.panel_begin = begin;
+                            task.panel_end = end;
+                            multiply(in, weight, task);
+                          });
+  }
+}
+
+void CpuStream::linear_by_route(Matrix x, const Routes& routes, std::span<const LinearTerm> terms) {
+  const std::vector<int32_t>& starts = cpu(routes).starts;
+  LinearInput in{x, {}, {}};
+  std::vector<LinearTask> pieces;
+  for (const LinearTerm& term : terms) {
+    const CpuWeight& weight = cpu(*term.weight);
+    TERCET_CHECK(weight.stack_size() == static_cast<int>(starts.size()) - 1 && starts.back() == x.rows);
+    prepare(in, term);
+    pieces.clear();
+    for (int matrix = 0; matrix < weight.stack_size(); ++matrix) {
+      const int64_t row_begin = starts[static_cast<size_t>(matrix)];
+      const int64_t row_end = starts[static_cast<size_t>(matrix) + 1];
+      if (row_begin == row_end) continue;
+      const int64_t panels = quant::num_panels(weight.outputs());
+      const int64_t grain = linear_grain(weight, row_end - row_begin);
+      LinearTask task = linear_task(term, matrix, row_begin, row_end);
+      for (int64_t panel = 0; panel < panels; panel += grain) {
+        task.panel_begin = panel;
+        task.panel_end = std::min(panel + grain, panels);
+        pieces.push_back(task);
+      }
+    }
+    threads_.parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) multiply(in, weight, pieces[static_cast<size_t>(i)]);
+    });
+  }
 }
 
 void CpuStream::rope(Matrix x, int head_dim, Matrix angles) {
@@ -157,6 +198,62 @@ void CpuStream::gather(Matrix x, std::span<const int32_t> rows, Matrix out) {
                 static_cast<size_t>(x.cols) * sizeof(float));
 }
 
+void CpuStream::concat(Matrix a, Matrix b, Matrix out) {
+  TERCET_CHECK(a.rows == out.rows && b.rows == out.rows && a.cols + b.cols == out.cols);
+  for_rows(out.rows, out.cols, [&](int64_t row) {
+    float* values = out.data + row * out.cols;
+    std::memcpy(values, a.data + row * a.cols, static_cast<size_t>(a.cols) * sizeof(float));
+    std::memcpy(values + a.cols, b.data + row * b.cols, static_cast<size_t>(b.cols) * sizeof(float));
+  });
+}
+
+void CpuStream::route(Matrix logits, const RouterSpec& spec, const Weight* correction, Routes& routes) {
+  TERCET_CHECK(logits.cols == spec.num_experts);
+  TERCET_CHECK(correction == nullptr || correction->inputs() == spec.num_experts);
+  CpuRoutes& out = cpu(routes);
+  const auto used = static_cast<size_t>(spec.num_used);
+  std::vector<int32_t> experts(static_cast<size_t>(logits.rows) * used);
+  out.weights.resize(experts.size());
+  for_rows(logits.rows, logits.cols * 16, [&](int64_t row) {
+    const size_t at = static_cast<size_t>(row) * used;
+    if (!choose_experts(logits.data + row * logits.cols,
+                        correction == nullptr ? nullptr : cpu(*correction).values(), spec, &experts[at],
+                        &out.weights[at]))
+      non_finite_ = true;
+  });
+  group_by_matrix(experts, spec.num_experts, spec.num_used, out);
+}
+
+void CpuStream::route_heads(int64_t num_rows, int num_heads, Routes& routes) {
+  std::vector<int32_t> heads(static_cast<size_t>(num_rows));
+  for (size_t row = 0; row < heads.size(); ++row)
+    heads[row] = static_cast<int32_t>(row % static_cast<size_t>(num_heads));
+  cpu(routes).weights.assign(heads.size(), 1.0f);
+  group_by_matrix(heads, num_heads, 1, cpu(routes));
+}
+
+void CpuStream::scatter_to_routes(Matrix x, const Routes& routes, Matrix out) {
+  const std::vector<int32_t>& row_of = cpu(routes).row_of;
+  TERCET_CHECK(out.rows == static_cast<int64_t>(row_of.size()) && out.cols == x.cols);
+  for_rows(out.rows, out.cols, [&](int64_t copy) {
+    std::memcpy(out.data + copy * out.cols, x.data + row_of[static_cast<size_t>(copy)] * x.cols,
+                static_cast<size_t>(x.cols) * sizeof(float));
+  });
+}
+
+void CpuStream::gather_from_routes(Matrix x, const Routes& routes, Matrix out) {
+  const CpuRoutes& from = cpu(routes);
+  TERCET_CHECK(out.rows * from.used == x.rows && out.cols == x.cols);
+  for_rows(out.rows, out.cols * from.used, [&](int64_t row) {
+    float* total = out.data + row * out.cols;
+    std::fill_n(total, out.cols, 0.0f);
+    for (int i = 0; i < from.used; ++i) {
+      const auto at = static_cast<size_t>(row * from.used + i);
+      kernels_.add_scaled(total, x.data + from.copies[at] * x.cols, out.cols, from.weights[at]);
+    }
+  });
+}
+
 void CpuStream::prepare_kv(KvStore& kv, const kv::StepBatch& batch) {
   const auto& layers = kv.spec().layers;
   threads_.parallel_for(static_cast<int64_t>(layers.size()), 1, [&](int64_t begin, int64_t end, int) {
@@ -172,7 +269,9 @@ void CpuStream::prepare_kv(KvStore& kv, const kv::StepBatch& batch) {
 void CpuStream::store_kv(KvStore& kv, int layer, Matrix k, Matrix v, const kv::StepBatch& batch) {
   const CpuKvStore& store = cpu(kv);
   const KvLayerSpec& spec = store.spec().layers[static_cast<size_t>(layer)];
-  const int64_t stride = store.k_region(layer).stride;
+  TERCET_CHECK(k.cols == int64_t{spec.num_kv_heads} * spec.k_dim);
+  TERCET_CHECK(v.cols == int64_t{spec.num_kv_heads} * spec.v_dim);
+  const int64_t k_stride = store.k_region(layer).stride, v_stride = store.v_region(layer).stride;
   // Rows of a sequence share blocks: a piece is a head, so that no two threads write one cache line.
   threads_.parallel_for(spec.num_kv_heads, 1, [&](int64_t begin, int64_t end, int) {
     for (auto head = static_cast<int>(begin); head < end; ++head) {
@@ -183,11 +282,10 @@ void CpuStream::store_kv(KvStore& kv, int layer, Matrix k, Matrix v, const kv::S
           const int position = batch.positions[static_cast<size_t>(row)];
           const int64_t block = table[static_cast<size_t>(position / kv::kBlockTokens)];
           const int slot = position % kv::kBlockTokens;
-          const int64_t at = row * k.cols + head * spec.head_dim;
-          kernels_.store_k(store.spec().type, k.data + at, spec.head_dim, slot,
-                           store.k_head(layer, head) + block * stride);
-          kernels_.store_v(store.spec().type, v.data + at, spec.head_dim, slot,
-                           store.v_head(layer, head) + block * stride);
+          kernels_.store_k(store.spec().type, k.data + row * k.cols + head * spec.k_dim, spec.k_dim, slot,
+                           store.k_head(layer, head) + block * k_stride);
+          kernels_.store_v(store.spec().type, v.data + row * v.cols + head * spec.v_dim, spec.v_dim, slot,
+                           store.v_head(layer, head) + block * v_stride);
         }
       }
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/kernels.h"
 #include "backend/device.h"
 
@@ -24,6 +25,12 @@ class CpuStream final : public Stream {
   void scale(Matrix x, float factor) override;
   void soft_cap(Matrix x, float cap) override;
   void gather(Matrix x, std::span<const int32_t> rows, Matrix out) override;
+  void concat(Matrix a, Matrix b, Matrix out) override;
+  void route(Matrix logits, const RouterSpec& spec, const Weight* correction, Routes& routes) override;
+  void route_heads(int64_t num_rows, int num_heads, Routes& routes) override;
+  void scatter_to_routes(Matrix x, const Routes& routes, Matrix out) override;
+  void linear_by_route(Matrix x, const Routes& routes, std::span<const LinearTerm> terms) override;
+  void gather_from_routes(Matrix x, const Routes& routes, Matrix out) override;
   void prepare_kv(KvStore& kv, const kv::StepBatch& batch) override;
   void store_kv(KvStore& kv, int layer, Matrix k, Matrix v, const kv::StepBatch& batch) override;
   void attention(KvStore& kv, int layer, Matrix q, const kv::StepBatch& batch, const AttentionSpec& spec,
@@ -43,7 +50,14 @@ class CpuStream final : public Stream {
   void for_rows(int64_t rows, int64_t work_per_row, const std::function<void(int64_t row)>& body);
   QuantizedRows quantize(Matrix x, int block);
   Matrix round_bf16(Matrix x);
-  void linear_term(Matrix x, const LinearTerm& term, const QuantizedRows& quantized, Matrix rounded);
+  // x, and x as the weights want it that it was prepared for.
+  struct LinearInput {
+    Matrix x;
+    QuantizedRows quantized[2];  // blocks of 32 and of 256
+    Matrix rounded;              // to BF16
+  };
+  void prepare(LinearInput& in, const LinearTerm& term);
+  void multiply(const LinearInput& in, const CpuWeight& weight, const LinearTask& task) const;
 
   const Kernels& kernels_;
   ThreadPool& threads_;

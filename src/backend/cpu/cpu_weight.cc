@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/float16.h"
@@ -60,38 +61,58 @@ Result<int64_t> CpuWeight::packed_bytes(DType type, int64_t outputs, int64_t inp
 
 Result<std::unique_ptr<Weight>> CpuWeight::pack(const WeightSource& source, bool widen, ThreadPool& threads,
                                                 Arena& arena) {
-  const auto storage = storage_of(source.type, widen);
-  if (!storage.ok()) return Error{storage.error().code, storage.error().message, source.name};
+  return pack_stack(
+      1, [&](int) -> Result<WeightSource> { return source; }, widen, threads, arena);
+}
+
+Result<std::unique_ptr<Weight>> CpuWeight::pack_stack(int stack_size, const StackSource& source, bool widen,
+                                                      ThreadPool& threads, Arena& arena) {
+  auto weight = std::unique_ptr<CpuWeight>(new CpuWeight());
+  weight->stack_size_ = stack_size;
+  DType type{};
+  for (int index = 0; index < stack_size; ++index) {
+    TERCET_ASSIGN(const WeightSource matrix, source(index));
+    if (index == 0) {
+      const auto storage = storage_of(matrix.type, widen);
+      if (!storage.ok()) return Error{storage.error().code, storage.error().message, matrix.name};
+      type = matrix.type;
+      weight->layout_ = storage->layout;
+      weight->float_type_ = storage->float_type;
+      weight->outputs_ = matrix.outputs;
+      weight->inputs_ = matrix.inputs;
+      weight->panel_stride_ = storage->panel_bytes(matrix.inputs);
+      weight->bytes_ = stack_size * quant::num_panels(matrix.outputs) * weight->panel_stride_;
+      TERCET_ASSIGN(weight->memory_, arena.allocate(weight->bytes_));
+    }
+    TERCET_CHECK(matrix.type == type && matrix.outputs == weight->outputs_ &&
+                 matrix.inputs == weight->inputs_);
+    weight->pack_matrix(matrix, index, threads);
+  }
+  return std::unique_ptr<Weight>(std::move(weight));
+}
+
+void CpuWeight::pack_matrix(const WeightSource& source, int index, ThreadPool& threads) {
   const int64_t row_bytes = dtype_row_bytes(source.type, source.inputs);
   TERCET_CHECK(source.row_order.empty() || static_cast<int64_t>(source.row_order.size()) == source.outputs);
-  TERCET_CHECK(static_cast<int64_t>(source.data.size()) >= row_bytes * source.outputs);
-
-  auto weight = std::unique_ptr<CpuWeight>(new CpuWeight());
-  weight->layout_ = storage->layout;
-  weight->float_type_ = storage->float_type;
-  weight->outputs_ = source.outputs;
-  weight->inputs_ = source.inputs;
-  weight->panel_stride_ = storage->panel_bytes(source.inputs);
-  const int64_t panels = quant::num_panels(source.outputs);
-  weight->bytes_ = panels * weight->panel_stride_;
-  TERCET_ASSIGN(weight->memory_, arena.allocate(weight->bytes_));
-
-  threads.parallel_for(panels, 4, [&](int64_t begin, int64_t end, int) {
+  const int64_t last_row = source.row_order.empty()
+                               ? source.outputs - 1
+                               : *std::max_element(source.row_order.begin(), source.row_order.end());
+  TERCET_CHECK(static_cast<int64_t>(source.data.size()) >= row_bytes * (last_row + 1));
+  std::byte* panels = memory_.get() + index * quant::num_panels(outputs_) * panel_stride_;
+  threads.parallel_for(quant::num_panels(outputs_), 4, [&](int64_t begin, int64_t end, int) {
     for (int64_t panel = begin; panel < end; ++panel) {
-      std::byte* out = weight->memory_.get() + panel * weight->panel_stride_;
+      std::byte* out = panels + panel * panel_stride_;
       const std::byte* rows[quant::kPanelRows] = {};
       for (int lane = 0; lane < quant::kPanelRows; ++lane) {
         const int64_t row = panel * quant::kPanelRows + lane;
         if (row >= source.outputs) break;
         const int64_t from = source.row_order.empty() ? row : source.row_order[static_cast<size_t>(row)];
         rows[lane] = source.data.data() + from * row_bytes;
-        if (storage->layout == nullptr)
-          pack_float_row(storage->float_type, source.type, rows[lane], source.inputs, lane, out);
+        if (layout_ == nullptr) pack_float_row(float_type_, source.type, rows[lane], inputs_, lane, out);
       }
-      if (storage->layout != nullptr) quant::pack_panel(source.type, rows, source.inputs, out);
+      if (layout_ != nullptr) quant::pack_panel(source.type, rows, inputs_, out);
     }
   });
-  return std::unique_ptr<Weight>(std::move(weight));
 }
 
 Result<std::unique_ptr<Weight>> CpuWeight::vector(const WeightSource& source, Arena& arena) {

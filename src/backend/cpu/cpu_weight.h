@@ -15,9 +15,12 @@ class CpuWeight final : public Weight {
   // `widen`: quantized and half types become F32.
   static Result<std::unique_ptr<Weight>> pack(const WeightSource& source, bool widen, ThreadPool& threads,
                                               Arena& arena);
+  static Result<std::unique_ptr<Weight>> pack_stack(int stack_size, const StackSource& source, bool widen,
+                                                    ThreadPool& threads, Arena& arena);
   static Result<std::unique_ptr<Weight>> vector(const WeightSource& source, Arena& arena);
   static Result<int64_t> packed_bytes(DType type, int64_t outputs, int64_t inputs, bool widen);
 
+  int stack_size() const override { return stack_size_; }
   int64_t outputs() const override { return outputs_; }
   int64_t inputs() const override { return inputs_; }
   int64_t bytes() const override { return bytes_; }
@@ -25,7 +28,10 @@ class CpuWeight final : public Weight {
   // nullptr for float weights.
   const quant::PackedLayout* layout() const { return layout_; }
   FloatType float_type() const { return float_type_; }
-  const std::byte* panels() const { return memory_.get(); }
+  // Of one matrix of the stack.
+  const std::byte* panels(int index = 0) const {
+    return memory_.get() + index * quant::num_panels(outputs_) * panel_stride_;
+  }
   int64_t panel_stride() const { return panel_stride_; }
   // The values of a vector.
   const float* values() const { return reinterpret_cast<const float*>(memory_.get()); }
@@ -34,10 +40,13 @@ class CpuWeight final : public Weight {
 
  private:
   CpuWeight() = default;
+  void pack_matrix(const WeightSource& source, int index, ThreadPool& threads);
+
   std::shared_ptr<std::byte> memory_;
   int64_t bytes_ = 0;
   const quant::PackedLayout* layout_ = nullptr;
   FloatType float_type_ = FloatType::kF32;
+  int stack_size_ = 1;
   int64_t outputs_ = 0;
   int64_t inputs_ = 0;
   int64_t panel_stride_ = 0;

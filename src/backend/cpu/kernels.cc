@@ -14,6 +14,7 @@ constexpr Kernels kScalarKernels = {
     .round_row_bf16 = scalar::round_row_bf16,
     .rms_norm = scalar::rms_norm,
     .add = scalar::add,
+    .add_scaled = scalar::add_scaled,
     .scale = scalar::scale,
     .gate = scalar::gate,
     .soft_cap = scalar::soft_cap,

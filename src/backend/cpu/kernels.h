@@ -46,15 +46,16 @@ struct LinearTask {
 struct AttentionTile {
   static constexpr int kMaxRows = 16;
   int num_rows = 0;
-  const float* q[kMaxRows];  // [head_dim] each
+  const float* q[kMaxRows];  // [k_dim] each
   int first[kMaxRows];
   int last[kMaxRows];
   const int32_t* table = nullptr;  // block ids
-  const std::byte* k = nullptr;    // the head's K in block 0, [head_dim][16]
-  const std::byte* v = nullptr;    // the head's V in block 0, [16][head_dim]
+  const std::byte* k = nullptr;    // the head's K in block 0, [k_dim][16]
+  const std::byte* v = nullptr;    // the head's V in block 0, [16][v_dim]
   int64_t k_stride = 0;            // bytes from a block to the next
   int64_t v_stride = 0;
-  int head_dim = 0;
+  int k_dim = 0;
+  int v_dim = 0;
   KvType type = KvType::kF16;
   float scale = 1;
   float soft_cap = 0;  // 0: none
@@ -65,7 +66,7 @@ struct AttentionTile {
 struct AttentionPartial {
   float max[AttentionTile::kMaxRows];
   float sum[AttentionTile::kMaxRows];
-  float* o = nullptr;  // [num_rows, head_dim]
+  float* o = nullptr;  // [num_rows, v_dim]
 };
 inline constexpr int kAttentionSegment = 256;
 
@@ -82,20 +83,21 @@ struct Kernels {
   bool (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
   // x += y. False when a sum is not finite.
   bool (*add)(float* x, const float* y, int64_t n);
+  void (*add_scaled)(float* x, const float* y, int64_t n, float factor);         // x = fma(y, factor, x)
   void (*scale)(float* x, int64_t n, float factor);                              // x *= factor
-  void (*gate)(Activation activation, float* gate, const float* up, int64_t n);  // gate = act(gate) * up
+  void (*gate)(Activation activation, float* gate, const float* up, int64_t n);  // gate = act(gate, up)
   void (*soft_cap)(float* x, int64_t n, float cap);                              // x = cap tanh(x / cap)
   // Rotates pairs (x[i], x[i + half]) for i < half by the angles whose cosines and sines are given.
   void (*rope)(float* x, const float* cos, const float* sin, int half);
 
-  // One token's K or V of one head into position `slot` of a block: K [head_dim][16], V [16][head_dim].
-  void (*store_k)(KvType type, const float* k, int head_dim, int slot, std::byte* block);
-  void (*store_v)(KvType type, const float* v, int head_dim, int slot, std::byte* block);
+  // One token's K or V of one head into position `slot` of a block: K [dim][16], V [16][dim].
+  void (*store_k)(KvType type, const float* k, int dim, int slot, std::byte* block);
+  void (*store_v)(KvType type, const float* v, int dim, int slot, std::byte* block);
   void (*attention_segment)(const AttentionTile& tile, int segment, AttentionPartial& out);
   // Merges `from` (of the next segment) into `into`, row by row.
-  void (*attention_merge)(int num_rows, int head_dim, const AttentionPartial& from, AttentionPartial& into);
+  void (*attention_merge)(int num_rows, int v_dim, const AttentionPartial& from, AttentionPartial& into);
   // out[r] = o[r] / sum[r].
-  void (*attention_finish)(int num_rows, int head_dim, const AttentionPartial& partial, float* const* out);
+  void (*attention_finish)(int num_rows, int v_dim, const AttentionPartial& partial, float* const* out);
 };
 
 enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kAvx512Vnni };

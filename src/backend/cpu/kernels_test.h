@@ -26,17 +26,17 @@ struct NamedKernels {
 inline void PrintTo(const NamedKernels& kernels, std::ostream* os) { *os << kernels.name; }
 
 inline std::vector<float> attention_output(const Kernels& kernels, const AttentionTile& tile) {
-  const auto size = static_cast<size_t>(tile.num_rows * tile.head_dim);
+  const auto size = static_cast<size_t>(tile.num_rows * tile.v_dim);
   std::vector<float> part_o(size), total_o(size), out(size);
   AttentionPartial part{}, total{};
   part.o = part_o.data(), total.o = total_o.data();
   for (int segment = 0; segment < 3; ++segment) {
     kernels.attention_segment(tile, segment, part);
-    kernels.attention_merge(tile.num_rows, tile.head_dim, part, total);
+    kernels.attention_merge(tile.num_rows, tile.v_dim, part, total);
   }
   float* rows[AttentionTile::kMaxRows];
-  for (int r = 0; r < tile.num_rows; ++r) rows[r] = out.data() + r * tile.head_dim;
-  kernels.attention_finish(tile.num_rows, tile.head_dim, total, rows);
+  for (int r = 0; r < tile.num_rows; ++r) rows[r] = out.data() + r * tile.v_dim;
+  kernels.attention_finish(tile.num_rows, tile.v_dim, total, rows);
   return out;
 }
 
@@ -72,7 +72,7 @@ class KernelsTest : public testing::TestWithParam<NamedKernels> {
   void compare_attention(const AttentionTile& tile) {
     expect_same_bits(
         attention_output(scalar(), tile), attention_output(tested(), tile),
-        "attention, " + std::to_string(tile.num_rows) + " rows of " + std::to_string(tile.head_dim));
+        "attention, " + std::to_string(tile.num_rows) + " rows of " + std::to_string(tile.k_dim));
   }
 
   std::mt19937 random_{11};
@@ -96,6 +96,9 @@ TEST_P(KernelsTest, RowKernelsForEveryLength) {
     in_place("add", [&](const Kernels& k, float* v) { k.add(v, y.data(), n); });
     in_place("scale", [&](const Kernels& k, float* v) { k.scale(v, n, 1.7f); });
     in_place("silu gate", [&](const Kernels& k, float* v) { k.gate(Activation::kSilu, v, y.data(), n); });
+    in_place("add scaled", [&](const Kernels& k, float* v) { k.add_scaled(v, y.data(), n, 0.3f); });
+    in_place("clamped gate",
+             [&](const Kernels& k, float* v) { k.gate(Activation::kClampedSwiGlu, v, y.data(), n); });
     in_place("gelu gate", [&](const Kernels& k, float* v) { k.gate(Activation::kGeluTanh, v, y.data(), n); });
     in_place("soft cap", [&](const Kernels& k, float* v) { k.soft_cap(v, n, 30.0f); });
     if (n % 2 == 0) {
@@ -112,7 +115,7 @@ TEST_P(KernelsTest, ActivationsAtTheEdgesOfExp) {
                      88.376f, 89.0f, 1e30f})
     for (int step = -8; step <= 8; ++step) x.push_back(edge * (1.0f + static_cast<float>(step) * 1e-6f));
   const std::vector<float> ones(x.size(), 1.0f);
-  for (Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+  for (Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kClampedSwiGlu}) {
     std::vector<float> a = x, b = x;
     scalar().gate(activation, a.data(), ones.data(), static_cast<int64_t>(x.size()));
     tested().gate(activation, b.data(), ones.data(), static_cast<int64_t>(x.size()));
@@ -297,34 +300,35 @@ TEST_P(KernelsTest, FloatLinearForEveryTypeSizeAndRowCount) {
 
 TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
   for (KvType type : {KvType::kF32, KvType::kF16}) {
-    for (int head_dim : {8, 20, 64}) {
+    for (const auto& [k_dim, v_dim] : {std::pair(8, 8), {20, 20}, {64, 64}, {40, 24}, {12, 36}}) {
       constexpr int kBlocks = 40;
-      const int64_t block_bytes = int64_t{head_dim} * 16 * kv_type_bytes(type);
-      std::vector<std::byte> k(static_cast<size_t>(kBlocks * block_bytes + 64)), v = k, k_tested = k,
-                                                                                 v_tested = v;
+      const int64_t k_bytes = int64_t{k_dim} * 16 * kv_type_bytes(type);
+      const int64_t v_bytes = int64_t{v_dim} * 16 * kv_type_bytes(type);
+      std::vector<std::byte> k(static_cast<size_t>(kBlocks * k_bytes + 64)), k_tested = k;
+      std::vector<std::byte> v(static_cast<size_t>(kBlocks * v_bytes + 64)), v_tested = v;
       std::vector<int32_t> table(kBlocks);
       for (int i = 0; i < kBlocks; ++i) table[static_cast<size_t>(i)] = (i * 7 + 3) % kBlocks;
       for (int position = 0; position < kBlocks * 16; ++position) {
-        const std::vector<float> key = values(head_dim), value = values(head_dim);
-        const int64_t at = table[static_cast<size_t>(position / 16)] * block_bytes;
-        scalar().store_k(type, key.data(), head_dim, position % 16, k.data() + at);
-        scalar().store_v(type, value.data(), head_dim, position % 16, v.data() + at);
-        tested().store_k(type, key.data(), head_dim, position % 16, k_tested.data() + at);
-        tested().store_v(type, value.data(), head_dim, position % 16, v_tested.data() + at);
+        const std::vector<float> key = values(k_dim), value = values(v_dim);
+        const int64_t block = table[static_cast<size_t>(position / 16)];
+        scalar().store_k(type, key.data(), k_dim, position % 16, k.data() + block * k_bytes);
+        scalar().store_v(type, value.data(), v_dim, position % 16, v.data() + block * v_bytes);
+        tested().store_k(type, key.data(), k_dim, position % 16, k_tested.data() + block * k_bytes);
+        tested().store_v(type, value.data(), v_dim, position % 16, v_tested.data() + block * v_bytes);
       }
       ASSERT_EQ(k, k_tested);
       ASSERT_EQ(v, v_tested);
       for (int rows : {1, 2, 3, 4, 7, 16}) {
-        const std::vector<float> q = values(rows * head_dim);
+        const std::vector<float> q = values(rows * k_dim);
         AttentionTile tile;
         tile.num_rows = rows;
         tile.table = table.data();
         tile.k = k.data(), tile.v = v.data();
-        tile.k_stride = tile.v_stride = block_bytes;
-        tile.head_dim = head_dim, tile.type = type;
+        tile.k_stride = k_bytes, tile.v_stride = v_bytes;
+        tile.k_dim = k_dim, tile.v_dim = v_dim, tile.type = type;
         tile.scale = 0.3f, tile.soft_cap = rows % 2 == 0 ? 20.0f : 0.0f;
         for (int r = 0; r < rows; ++r) {
-          tile.q[r] = q.data() + r * head_dim;
+          tile.q[r] = q.data() + r * k_dim;
           tile.last[r] = 5 + r * 37;
           tile.first[r] = r % 3 == 0 ? 0 : std::max(0, tile.last[r] - 50);
         }

@@ -3,9 +3,10 @@
 
 namespace tercet::model {
 
-Result<DecoderSpec> qwen2_from_gguf(const format::GgufFile& file) {
-  TERCET_ASSIGN(DecoderSpec spec, common_spec_from_gguf(file));
-  spec.has_qkv_bias = true;
+Result<DecoderSpec> qwen2_spec(const ModelSource& source) {
+  TERCET_ASSIGN(DecoderSpec spec, common_spec(source));
+  spec.needs_qkv_bias = true;
+  TERCET_TRY(read_windows(source, 0, spec));
   return spec;
 }
 

@@ -45,7 +45,7 @@ struct AttentionKernel {
   static void scores(const AttentionTile& tile, int first_row, const std::byte* k, V* out) {
     V acc[R];
     for (V& value : acc) value = V::all(0);
-    for (int d = 0; d < tile.head_dim; ++d) {
+    for (int d = 0; d < tile.k_dim; ++d) {
       const V keys = load(k, d * 16);
       for (int r = 0; r < R; ++r) acc[r] = fma(V::all(tile.q[first_row + r][d]), keys, acc[r]);
     }
@@ -95,7 +95,7 @@ struct AttentionKernel {
   template <int R>
   static void weigh_values(const AttentionTile& tile, int segment, int first_row, const Range* ranges,
                            Range all, const float (*p)[kAttentionSegment], AttentionPartial& out) {
-    for (int d = 0; d < tile.head_dim; d += 16) {
+    for (int d = 0; d < tile.v_dim; d += 16) {
       V acc[R];
       for (V& value : acc) value = V::all(0);
       for (int b = all.first / 16; b <= all.last / 16; ++b) {
@@ -105,15 +105,15 @@ struct AttentionKernel {
           whole = whole && ranges[r].first <= b * 16 && ranges[r].last >= b * 16 + 15;
         const int begin = std::max(all.first - b * 16, 0), end = std::min(all.last - b * 16, 15) + 1;
         for (int i = begin; i < end; ++i) {
-          const V values = load(v, i * tile.head_dim + d);
+          const V values = load(v, i * tile.v_dim + d);
           const int position = b * 16 + i;
           for (int r = 0; r < R; ++r)
             if (whole || (position >= ranges[r].first && position <= ranges[r].last))
               acc[r] = fma(V::all(p[r][position]), values, acc[r]);
         }
       }
-      const int count = std::min(tile.head_dim - d, 16);
-      for (int r = 0; r < R; ++r) acc[r].store_partial(out.o + (first_row + r) * tile.head_dim + d, count);
+      const int count = std::min(tile.v_dim - d, 16);
+      for (int r = 0; r < R; ++r) acc[r].store_partial(out.o + (first_row + r) * tile.v_dim + d, count);
     }
   }
 
@@ -142,15 +142,15 @@ struct AttentionKernels {
     return AttentionKernel<V, KvType::kF16>::run(tile, segment, out);
   }
 
-  static void merge(int num_rows, int head_dim, const AttentionPartial& from, AttentionPartial& into) {
+  static void merge(int num_rows, int v_dim, const AttentionPartial& from, AttentionPartial& into) {
     for (int row = 0; row < num_rows; ++row) {
       if (from.sum[row] == 0) continue;
-      const float* o = from.o + row * head_dim;
-      float* total = into.o + row * head_dim;
+      const float* o = from.o + row * v_dim;
+      float* total = into.o + row * v_dim;
       if (into.sum[row] == 0) {
         into.max[row] = from.max[row];
         into.sum[row] = from.sum[row];
-        std::memcpy(total, o, static_cast<size_t>(head_dim) * sizeof(float));
+        std::memcpy(total, o, static_cast<size_t>(v_dim) * sizeof(float));
         continue;
       }
       const float larger = into.max[row] > from.max[row] ? into.max[row] : from.max[row];
@@ -158,23 +158,23 @@ struct AttentionKernels {
       const float b = max_lane(vec::exp(V::all(from.max[row] - larger)));
       into.max[row] = larger;
       into.sum[row] = std::fma(into.sum[row], a, from.sum[row] * b);
-      transform<V>(total, head_dim, [&](V v, int64_t d, int count) {
+      transform<V>(total, v_dim, [&](V v, int64_t d, int count) {
         return fma(v, V::all(a), V::load_partial(o + d, count) * V::all(b));
       });
     }
   }
 
-  static void finish(int num_rows, int head_dim, const AttentionPartial& partial, float* const* out) {
+  static void finish(int num_rows, int v_dim, const AttentionPartial& partial, float* const* out) {
     for (int row = 0; row < num_rows; ++row) {
-      std::memcpy(out[row], partial.o + row * head_dim, static_cast<size_t>(head_dim) * sizeof(float));
-      transform<V>(out[row], head_dim, [&](V v, int64_t, int) { return v / V::all(partial.sum[row]); });
+      std::memcpy(out[row], partial.o + row * v_dim, static_cast<size_t>(v_dim) * sizeof(float));
+      transform<V>(out[row], v_dim, [&](V v, int64_t, int) { return v / V::all(partial.sum[row]); });
     }
   }
 
-  static void store_v(KvType type, const float* v, int head_dim, int slot, std::byte* block) {
-    if (type == KvType::kF32 || head_dim % 16 != 0) return scalar::store_v(type, v, head_dim, slot, block);
-    for (int d = 0; d < head_dim; d += 16)
-      store_f16(reinterpret_cast<uint16_t*>(block) + slot * head_dim + d, V::load(v + d));
+  static void store_v(KvType type, const float* v, int dim, int slot, std::byte* block) {
+    if (type == KvType::kF32 || dim % 16 != 0) return scalar::store_v(type, v, dim, slot, block);
+    for (int d = 0; d < dim; d += 16)
+      store_f16(reinterpret_cast<uint16_t*>(block) + slot * dim + d, V::load(v + d));
   }
 };
 

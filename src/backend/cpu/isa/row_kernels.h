@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "backend/cpu/gated.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scalar/scalar_kernels.h"
 #include "base/vec_math.h"
@@ -58,18 +59,27 @@ struct RowKernels {
     return tree_sum(poison) == 0.0f;
   }
 
+  static void add_scaled(float* x, const float* y, int64_t n, float factor) {
+    transform<V>(x, n, [&](V v, int64_t i, int count) {
+      return fma(V::load_partial(y + i, count), V::all(factor), v);
+    });
+  }
+
   static void scale(float* x, int64_t n, float factor) {
     transform<V>(x, n, [&](V v, int64_t, int) { return v * V::all(factor); });
   }
 
+  template <Activation activation>
+  static void gate_with(float* gate, const float* up, int64_t n) {
+    transform<V>(gate, n, [&](V v, int64_t i, int count) {
+      return gated(activation, v, V::load_partial(up + i, count));
+    });
+  }
   static void gate(Activation activation, float* gate, const float* up, int64_t n) {
-    if (activation == Activation::kSilu) {
-      transform<V>(gate, n,
-                   [&](V v, int64_t i, int count) { return vec::silu(v) * V::load_partial(up + i, count); });
-    } else {
-      transform<V>(gate, n, [&](V v, int64_t i, int count) {
-        return vec::gelu_tanh(v) * V::load_partial(up + i, count);
-      });
+    switch (activation) {
+      case Activation::kSilu: return gate_with<Activation::kSilu>(gate, up, n);
+      case Activation::kGeluTanh: return gate_with<Activation::kGeluTanh>(gate, up, n);
+      case Activation::kClampedSwiGlu: return gate_with<Activation::kClampedSwiGlu>(gate, up, n);
     }
   }
 

@@ -17,6 +17,7 @@ constexpr Kernels make_kernels() {
       .round_row_bf16 = scalar::round_row_bf16,
       .rms_norm = RowKernels<V>::rms_norm,
       .add = RowKernels<V>::add,
+      .add_scaled = RowKernels<V>::add_scaled,
       .scale = RowKernels<V>::scale,
       .gate = RowKernels<V>::gate,
       .soft_cap = RowKernels<V>::soft_cap,

@@ -35,7 +35,7 @@ void store(KvType type, float value, int64_t index, std::byte* base) {
 float score(const AttentionTile& tile, int row, int position) {
   const std::byte* k = tile.k + tile.table[position / 16] * tile.k_stride;
   float acc = 0;
-  for (int d = 0; d < tile.head_dim; ++d)
+  for (int d = 0; d < tile.k_dim; ++d)
     acc = std::fma(tile.q[row][d], load(tile.type, k, d * 16 + position % 16), acc);
   acc = acc * tile.scale;
   return tile.soft_cap == 0 ? acc : tile.soft_cap * vec::tanh(ScalarF32{acc / tile.soft_cap}).v;
@@ -43,12 +43,12 @@ float score(const AttentionTile& tile, int row, int position) {
 
 }  // namespace
 
-void store_k(KvType type, const float* k, int head_dim, int slot, std::byte* block) {
-  for (int d = 0; d < head_dim; ++d) store(type, k[d], d * 16 + slot, block);
+void store_k(KvType type, const float* k, int dim, int slot, std::byte* block) {
+  for (int d = 0; d < dim; ++d) store(type, k[d], d * 16 + slot, block);
 }
 
-void store_v(KvType type, const float* v, int head_dim, int slot, std::byte* block) {
-  for (int d = 0; d < head_dim; ++d) store(type, v[d], slot * head_dim + d, block);
+void store_v(KvType type, const float* v, int dim, int slot, std::byte* block) {
+  for (int d = 0; d < dim; ++d) store(type, v[d], slot * dim + d, block);
 }
 
 void attention_segment(const AttentionTile& tile, int segment, AttentionPartial& out) {
@@ -70,26 +70,26 @@ void attention_segment(const AttentionTile& tile, int segment, AttentionPartial&
       for (int lane = 0; lane < width; ++lane) lanes[lane] = lanes[lane] + lanes[lane + width];
     out.max[row] = max;
     out.sum[row] = lanes[0];
-    for (int d = 0; d < tile.head_dim; ++d) {
+    for (int d = 0; d < tile.v_dim; ++d) {
       float acc = 0;
       for (int i = first; i <= last; ++i) {
         const std::byte* v = tile.v + tile.table[i / 16] * tile.v_stride;
-        acc = std::fma(p[i - first], load(tile.type, v, (i % 16) * tile.head_dim + d), acc);
+        acc = std::fma(p[i - first], load(tile.type, v, (i % 16) * tile.v_dim + d), acc);
       }
-      out.o[row * tile.head_dim + d] = acc;
+      out.o[row * tile.v_dim + d] = acc;
     }
   }
 }
 
-void attention_merge(int num_rows, int head_dim, const AttentionPartial& from, AttentionPartial& into) {
+void attention_merge(int num_rows, int v_dim, const AttentionPartial& from, AttentionPartial& into) {
   for (int row = 0; row < num_rows; ++row) {
     if (from.sum[row] == 0) continue;
-    const float* o = from.o + row * head_dim;
-    float* total = into.o + row * head_dim;
+    const float* o = from.o + row * v_dim;
+    float* total = into.o + row * v_dim;
     if (into.sum[row] == 0) {
       into.max[row] = from.max[row];
       into.sum[row] = from.sum[row];
-      std::memcpy(total, o, static_cast<size_t>(head_dim) * sizeof(float));
+      std::memcpy(total, o, static_cast<size_t>(v_dim) * sizeof(float));
       continue;
     }
     const float max = into.max[row] > from.max[row] ? into.max[row] : from.max[row];
@@ -97,13 +97,13 @@ void attention_merge(int num_rows, int head_dim, const AttentionPartial& from, A
     const float b = vec::exp(ScalarF32{from.max[row] - max}).v;
     into.max[row] = max;
     into.sum[row] = std::fma(into.sum[row], a, from.sum[row] * b);
-    for (int d = 0; d < head_dim; ++d) total[d] = std::fma(total[d], a, o[d] * b);
+    for (int d = 0; d < v_dim; ++d) total[d] = std::fma(total[d], a, o[d] * b);
   }
 }
 
-void attention_finish(int num_rows, int head_dim, const AttentionPartial& partial, float* const* out) {
+void attention_finish(int num_rows, int v_dim, const AttentionPartial& partial, float* const* out) {
   for (int row = 0; row < num_rows; ++row)
-    for (int d = 0; d < head_dim; ++d) out[row][d] = partial.o[row * head_dim + d] / partial.sum[row];
+    for (int d = 0; d < v_dim; ++d) out[row][d] = partial.o[row * v_dim + d] / partial.sum[row];
 }
 
 }  // namespace tercet::backend::scalar

@@ -17,15 +17,16 @@ void round_row_bf16(const float* x, int64_t n, float* out);
 
 bool rms_norm(const float* x, const float* weight, int64_t n, float eps, float* out);
 bool add(float* x, const float* y, int64_t n);
+void add_scaled(float* x, const float* y, int64_t n, float factor);
 void scale(float* x, int64_t n, float factor);
 void gate(Activation activation, float* gate, const float* up, int64_t n);
 void soft_cap(float* x, int64_t n, float cap);
 void rope(float* x, const float* cos, const float* sin, int half);
 
-void store_k(KvType type, const float* k, int head_dim, int slot, std::byte* block);
-void store_v(KvType type, const float* v, int head_dim, int slot, std::byte* block);
+void store_k(KvType type, const float* k, int dim, int slot, std::byte* block);
+void store_v(KvType type, const float* v, int dim, int slot, std::byte* block);
 void attention_segment(const AttentionTile& tile, int segment, AttentionPartial& out);
-void attention_merge(int num_rows, int head_dim, const AttentionPartial& from, AttentionPartial& into);
-void attention_finish(int num_rows, int head_dim, const AttentionPartial& partial, float* const* out);
+void attention_merge(int num_rows, int v_dim, const AttentionPartial& from, AttentionPartial& into);
+void attention_finish(int num_rows, int v_dim, const AttentionPartial& partial, float* const* out);
 
 }  // namespace tercet::backend::scalar

@@ -1,6 +1,7 @@
 // Norms, activations and rotary embedding in plain code.
 #include <cmath>
 
+#include "backend/cpu/gated.h"
 #include "backend/cpu/scalar/scalar_kernels.h"
 #include "base/vec_math.h"
 
@@ -25,15 +26,16 @@ bool add(float* x, const float* y, int64_t n) {
   return finite;
 }
 
+void add_scaled(float* x, const float* y, int64_t n, float factor) {
+  for (int64_t i = 0; i < n; ++i) x[i] = std::fma(y[i], factor, x[i]);
+}
+
 void scale(float* x, int64_t n, float factor) {
   for (int64_t i = 0; i < n; ++i) x[i] = x[i] * factor;
 }
 
 void gate(Activation activation, float* gate, const float* up, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const ScalarF32 g{gate[i]};
-    gate[i] = (activation == Activation::kSilu ? vec::silu(g) : vec::gelu_tanh(g)).v * up[i];
-  }
+  for (int64_t i = 0; i < n; ++i) gate[i] = gated(activation, ScalarF32{gate[i]}, ScalarF32{up[i]}).v;
 }
 
 void soft_cap(float* x, int64_t n, float cap) {
