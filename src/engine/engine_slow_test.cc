@@ -3,63 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 
+#include "engine/generate.h"
 #include "engine/llm.h"
-#include "model/decoder_harness.h"
+#include "model/exactness.h"
 
 namespace tercet::engine {
 namespace {
 
 using backend::Isa;
 using model::DecoderHarness;
+using model::kv_bytes;
+using model::random_tokens;
+using model::run_in_chunks;
+using model::RunResult;
+using model::slice;
 using model::TestRows;
+using model::vector_isas;
 
 std::string small_model() { return model::test_model("smollm2-135m"); }
-
-std::vector<int32_t> random_tokens(int count, uint32_t seed, int vocab = 49152) {
-  std::mt19937 random(seed);
-  std::vector<int32_t> tokens(static_cast<size_t>(count));
-  for (int32_t& token : tokens) token = static_cast<int32_t>(random() % static_cast<uint32_t>(vocab));
-  return tokens;
-}
-
-std::vector<int32_t> slice(const std::vector<int32_t>& tokens, size_t begin, size_t end) {
-  return {tokens.begin() + static_cast<std::ptrdiff_t>(begin),
-          tokens.begin() + static_cast<std::ptrdiff_t>(end)};
-}
-
-// Logits of every row of a sequence run alone in chunks, and the bytes of its KV blocks.
-struct RunResult {
-  std::vector<float> logits;
-  std::vector<std::byte> kv;
-  bool operator==(const RunResult& other) const {
-    return logits.size() == other.logits.size() && kv == other.kv &&
-           std::memcmp(logits.data(), other.logits.data(), logits.size() * sizeof(float)) == 0;
-  }
-};
-
-std::vector<std::byte> kv_bytes(const backend::KvStore& kv, int first_block, int num_blocks) {
-  std::vector<std::byte> bytes;
-  for (int layer = 0; layer < static_cast<int>(kv.spec().layers.size()); ++layer) {
-    for (const backend::KvRegion& region : {kv.k_region(layer), kv.v_region(layer)}) {
-      const std::byte* begin = region.base + first_block * region.stride;
-      bytes.insert(bytes.end(), begin, begin + num_blocks * region.stride);
-    }
-  }
-  return bytes;
-}
-
-RunResult run_in_chunks(DecoderHarness& harness, const std::vector<int32_t>& tokens, size_t chunk) {
-  RunResult result;
-  for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
-    const size_t end = std::min(begin + chunk, tokens.size());
-    const auto logits = harness.run({{slice(tokens, begin, end), static_cast<int>(begin), 0, true}});
-    result.logits.insert(result.logits.end(), logits.begin(), logits.end());
-  }
-  result.kv = kv_bytes(harness.kv(), 0, kv::blocks_for_tokens(static_cast<int>(tokens.size())));
-  return result;
-}
 
 class Exactness : public testing::TestWithParam<Isa> {
  protected:
@@ -127,12 +89,6 @@ TEST_P(Exactness, LogitsDoNotDependOnTheBatch) {
   }
 }
 
-std::vector<Isa> vector_isas() {
-  std::vector<Isa> isas;
-  for (Isa isa : backend::kAllIsas)
-    if (isa != Isa::kScalar && backend::isa_available(isa)) isas.push_back(isa);
-  return isas;
-}
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Exactness);
 INSTANTIATE_TEST_SUITE_P(Isa, Exactness, testing::ValuesIn(vector_isas()),
                          [](const auto& info) { return std::string(backend::isa_name(info.param)); });
@@ -167,21 +123,6 @@ TEST(ScalarReference, EqualsItselfInChunksAndBatchesAndEveryVectorInstructionSet
     DecoderHarness other(small_model(), options);
     EXPECT_TRUE(whole == run_in_chunks(other, tokens, 16)) << backend::isa_name(isa);
   }
-}
-
-std::vector<int32_t> generate(Engine& engine, core::Request request, core::Usage* usage = nullptr) {
-  EXPECT_TRUE(engine.add(request).ok());
-  std::vector<int32_t> tokens;
-  while (engine.busy()) {
-    const auto events = engine.step();
-    EXPECT_TRUE(events.ok());
-    for (const core::TokenEvent& event : *events) {
-      if (event.request_id != request.id) continue;
-      if (event.token) tokens.push_back(*event.token);
-      if (event.usage && usage != nullptr) *usage = *event.usage;
-    }
-  }
-  return tokens;
 }
 
 class EngineOnAModel : public testing::Test {

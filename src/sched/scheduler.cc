@@ -199,8 +199,8 @@ void Scheduler::plan_rows(Sequence& sequence, int num_tokens, int num_drafts, St
                                       : sequence.tokens[static_cast<size_t>(position)]);
     batch.positions.push_back(position);
   }
-  batch.sequences.push_back({first_row, num_tokens + num_drafts, first, sequence.info.adapter,
-                             sequence.info.rope_variant});
+  batch.sequences.push_back(
+      {first_row, num_tokens + num_drafts, first, sequence.info.adapter, sequence.info.rope_variant});
   for (size_t g = 0; g < batch.groups.size(); ++g) {
     const std::vector<kv::BlockId>& table = sequence.kv.tables[g];
     kv::GroupTables& tables = batch.groups[g];
