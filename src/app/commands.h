@@ -17,6 +17,7 @@ using Action = std::function<Status()>;
 void add_run_command(CLI::App& app, Action* action);
 void add_pull_command(CLI::App& app, Action* action);
 void add_inspect_command(CLI::App& app, Action* action);
+void add_convert_command(CLI::App& app, Action* action);
 void add_tokenize_command(CLI::App& app, Action* action);
 void add_bench_command(CLI::App& app, Action* action);
 void add_bench_tokenize_command(CLI::App& bench, Action* action);

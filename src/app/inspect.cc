@@ -10,17 +10,16 @@
 #include <vector>
 
 #include "app/escaped.h"
+#include "app/inspected_file.h"
 #include "app/progress.h"
 #include "app/weight_check.h"
-#include "format/gguf.h"
 
 namespace tercet::app {
 namespace {
 
 using format::GgufEntry;
-using format::GgufFile;
-using format::GgufTensor;
 using format::GgufType;
+using format::Metadata;
 using nlohmann::json;
 
 constexpr size_t kShownItems = 6;         // of an array
@@ -43,19 +42,18 @@ struct Totals {
 };
 
 struct Report {
-  const GgufFile& file;
+  const InspectedFile& file;
   Totals totals;
   std::optional<uint64_t> kv_bytes;  // for kKvTokens tokens, in F16
-  std::vector<std::string> notes;
   std::optional<WeightCheck> check;
 };
 
-Totals count_types(const GgufFile& file) {
+Totals count_types(const InspectedFile& file) {
   Totals totals;
-  for (const GgufTensor& tensor : file.tensors()) {
-    for (TypeTotal* total : {&totals.types[dtype_name(tensor.type)], &totals.all}) {
+  for (const InspectedTensor& tensor : file.tensors) {
+    for (TypeTotal* total : {&totals.types[tensor.type_name], &totals.all}) {
       ++total->tensors;
-      total->elements += tensor.row_elements() * tensor.rows();
+      total->elements += tensor.elements();
       total->bytes += tensor.data.size();
     }
   }
@@ -64,49 +62,36 @@ Totals count_types(const GgufFile& file) {
 
 // Bytes of F16 keys and values for kKvTokens tokens, every layer attending to all of them. An error where the
 // metadata does not say, or says something no model can have.
-Result<uint64_t> kv_cache_bytes(const GgufFile& file) {
+Result<uint64_t> kv_cache_bytes(const Metadata& metadata) {
   constexpr uint64_t kMost = 1 << 20;  // of each number, so that products stay in 64 bits
-  TERCET_ASSIGN(const std::string_view architecture, file.metadata().get_string("general.architecture"));
+  TERCET_ASSIGN(const std::string_view architecture, metadata.get_string("general.architecture"));
   const std::string prefix = std::string(architecture) + ".";
-  if (file.metadata().has(prefix + "attention.kv_lora_rank"))
-    return Error{ErrorCode::kUnsupported, "latent attention keeps another cache", file.path()};
-  TERCET_ASSIGN(const uint64_t layers, file.metadata().get_uint(prefix + "block_count"));
-  TERCET_ASSIGN(const uint64_t heads, file.metadata().get_uint(prefix + "attention.head_count"));
-  TERCET_ASSIGN(const uint64_t width, file.metadata().get_uint(prefix + "embedding_length"));
+  if (metadata.has(prefix + "attention.kv_lora_rank"))
+    return Error{ErrorCode::kUnsupported, "latent attention keeps another cache", metadata.source()};
+  TERCET_ASSIGN(const uint64_t layers, metadata.get_uint(prefix + "block_count"));
+  TERCET_ASSIGN(const uint64_t heads, metadata.get_uint(prefix + "attention.head_count"));
+  TERCET_ASSIGN(const uint64_t width, metadata.get_uint(prefix + "embedding_length"));
   if (heads == 0 || std::max({layers, heads, width}) > kMost)
     return Error{ErrorCode::kInvalidArgument, "the layer, head or embedding counts are impossible",
-                 file.path()};
+                 metadata.source()};
   TERCET_ASSIGN(const uint64_t key_length,
-                file.metadata().get_uint_or(prefix + "attention.key_length", width / heads));
+                metadata.get_uint_or(prefix + "attention.key_length", width / heads));
   TERCET_ASSIGN(const uint64_t value_length,
-                file.metadata().get_uint_or(prefix + "attention.value_length", width / heads));
+                metadata.get_uint_or(prefix + "attention.value_length", width / heads));
   std::vector<int64_t> kv_heads = {static_cast<int64_t>(heads)};
-  if (file.metadata().has(prefix + "attention.head_count_kv")) {
-    TERCET_ASSIGN(kv_heads, file.metadata().get_ints(prefix + "attention.head_count_kv"));
+  if (metadata.has(prefix + "attention.head_count_kv")) {
+    TERCET_ASSIGN(kv_heads, metadata.get_ints(prefix + "attention.head_count_kv"));
   }
   if (kv_heads.size() == 1) kv_heads.assign(layers, kv_heads[0]);
   uint64_t total_heads = 0;
   for (const int64_t layer_heads : kv_heads) {
     if (layer_heads < 0 || static_cast<uint64_t>(layer_heads) > kMost)
-      return Error{ErrorCode::kInvalidArgument, "a layer's head count is impossible", file.path()};
+      return Error{ErrorCode::kInvalidArgument, "a layer's head count is impossible", metadata.source()};
     total_heads += static_cast<uint64_t>(layer_heads);
   }
   if (kv_heads.size() != layers || std::max(key_length, value_length) > kMost || total_heads > kMost)
-    return Error{ErrorCode::kInvalidArgument, "the head counts or sizes are impossible", file.path()};
+    return Error{ErrorCode::kInvalidArgument, "the head counts or sizes are impossible", metadata.source()};
   return total_heads * (key_length + value_length) * kKvTokens * sizeof(uint16_t);
-}
-
-std::vector<std::string> collect_notes(const GgufFile& file) {
-  std::vector<std::string> notes;
-  if (!file.metadata().has("general.architecture"))
-    notes.push_back("general.architecture is missing: no engine can run this file");
-  const auto tokenizer = file.metadata().get_string("tokenizer.ggml.model");
-  if (tokenizer && *tokenizer == "gpt2" && !file.metadata().has("tokenizer.ggml.pre"))
-    notes.push_back(
-        "tokenizer.ggml.pre is missing: how text was split in training is assumed to be \"default\"");
-  if (file.find_tensor("token_embd.weight") != nullptr && file.find_tensor("output.weight") == nullptr)
-    notes.push_back("output.weight is absent: the output layer uses token_embd.weight (tied embeddings)");
-  return notes;
 }
 
 std::string shown_string(std::string_view text) {
@@ -169,15 +154,16 @@ void print_check(std::ostream& out, const WeightCheck& check) {
 }
 
 void print_text(std::ostream& out, const Report& report) {
-  const GgufFile& file = report.file;
-  out << fmt::format("{}: GGUF version {}, {} file{}, {}\n", escaped(file.path()), file.version(),
-                     file.num_shards(), file.num_shards() == 1 ? "" : "s", format_bytes(file.file_bytes()));
-  out << fmt::format("\nMetadata ({})\n", file.metadata().entries().size());
-  for (const GgufEntry& entry : file.metadata().entries())
+  const InspectedFile& file = report.file;
+  out << fmt::format("{}: {}{}, {} file{}, {}\n", escaped(file.path), file.format,
+                     file.version == 0 ? "" : fmt::format(" version {}", file.version), file.num_shards,
+                     file.num_shards == 1 ? "" : "s", format_bytes(file.file_bytes));
+  out << fmt::format("\nMetadata ({})\n", file.metadata->entries().size());
+  for (const GgufEntry& entry : file.metadata->entries())
     out << fmt::format("  {:<42} {:<14} {}\n", escaped(entry.key), shown_type(entry), shown_value(entry));
-  out << fmt::format("\nTensors ({})\n", file.tensors().size());
-  for (const GgufTensor& tensor : file.tensors())
-    out << fmt::format("  {:<32} {:<8} {:<20} {:>9}\n", escaped(tensor.name), dtype_name(tensor.type),
+  out << fmt::format("\nTensors ({})\n", file.tensors.size());
+  for (const InspectedTensor& tensor : file.tensors)
+    out << fmt::format("  {:<32} {:<8} {:<20} {:>9}\n", escaped(tensor.name), tensor.type_name,
                        fmt::format("[{}]", fmt::join(tensor.shape, ", ")), format_bytes(tensor.data.size()));
   out << "\nTypes\n";
   for (const auto& [name, total] : report.totals.types) print_type_total(out, name, total);
@@ -185,8 +171,8 @@ void print_text(std::ostream& out, const Report& report) {
   out << fmt::format("\nMemory to run it\n  weights   {:>9}\n", format_bytes(report.totals.all.bytes));
   out << fmt::format("  KV cache  {:>9} per {} tokens of context in F16\n",
                      report.kv_bytes ? format_bytes(*report.kv_bytes) : "unknown", kKvTokens);
-  if (!report.notes.empty()) out << "\nNotes\n";
-  for (const std::string& note : report.notes) out << "  " << note << "\n";
+  if (!file.notes.empty()) out << "\nNotes\n";
+  for (const std::string& note : file.notes) out << "  " << note << "\n";
   if (report.check) print_check(out, *report.check);
 }
 
@@ -236,23 +222,24 @@ json json_check(const WeightCheck& check) {
 }
 
 void print_json(std::ostream& out, const Report& report) {
-  const GgufFile& file = report.file;
-  json root = {{"path", file.path()},
-               {"version", file.version()},
-               {"shards", file.num_shards()},
-               {"file_bytes", file.file_bytes()},
+  const InspectedFile& file = report.file;
+  json root = {{"path", file.path},
+               {"format", file.format},
+               {"version", file.version},
+               {"shards", file.num_shards},
+               {"file_bytes", file.file_bytes},
                {"metadata", json::object()},
                {"tensors", json::array()},
                {"types", json::object()},
                {"total", json_total(report.totals.all)},
                {"weight_bytes", report.totals.all.bytes},
                {"kv_bytes_per_1024_tokens_f16", nullptr},
-               {"notes", report.notes}};
-  for (const GgufEntry& entry : file.metadata().entries())
+               {"notes", file.notes}};
+  for (const GgufEntry& entry : file.metadata->entries())
     root["metadata"][std::string(entry.key)] = json_value(entry);
-  for (const GgufTensor& tensor : file.tensors())
+  for (const InspectedTensor& tensor : file.tensors)
     root["tensors"].push_back({{"name", tensor.name},
-                               {"type", dtype_name(tensor.type)},
+                               {"type", tensor.type_name},
                                {"shape", tensor.shape},
                                {"bytes", tensor.data.size()},
                                {"shard", tensor.shard}});
@@ -265,9 +252,9 @@ void print_json(std::ostream& out, const Report& report) {
 }  // namespace
 
 Status inspect(const InspectOptions& options, std::ostream& out) {
-  TERCET_ASSIGN(const GgufFile file, GgufFile::open(options.path));
-  Report report{file, count_types(file), std::nullopt, collect_notes(file), std::nullopt};
-  if (const auto bytes = kv_cache_bytes(file)) report.kv_bytes = *bytes;
+  TERCET_ASSIGN(const InspectedFile file, open_inspected(options.path));
+  Report report{file, count_types(file), std::nullopt, std::nullopt};
+  if (const auto bytes = kv_cache_bytes(*file.metadata)) report.kv_bytes = *bytes;
   if (options.check) {
     Progress progress("check", report.totals.all.bytes);
     report.check = check_weights(file, [&](uint64_t done) { progress.update(done); });

@@ -1,4 +1,4 @@
-// `tercet inspect FILE`: what a GGUF file holds and what it will cost to run.
+// `tercet inspect MODEL`: what a model's files hold and what they will cost to run.
 #pragma once
 
 #include <ostream>

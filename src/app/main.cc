@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   tercet::app::add_run_command(app, &action);
   tercet::app::add_pull_command(app, &action);
   tercet::app::add_inspect_command(app, &action);
+  tercet::app::add_convert_command(app, &action);
   tercet::app::add_tokenize_command(app, &action);
   tercet::app::add_bench_command(app, &action);
   try {

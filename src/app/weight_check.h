@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "format/gguf.h"
+#include "app/inspected_file.h"
 
 namespace tercet::app {
 
@@ -26,7 +26,7 @@ struct WeightCheck {
 };
 
 // Reads every tensor and lets go of its pages. `progress` is told the bytes read so far, now and then.
-WeightCheck check_weights(const format::GgufFile& file, const std::function<void(uint64_t)>& progress = {});
+WeightCheck check_weights(const InspectedFile& file, const std::function<void(uint64_t)>& progress = {});
 
 // For people: "blk.0.ffn_up.weight: 8 NaN and 0 Inf in 1 row: 3".
 std::string describe(const NonFiniteTensor& tensor);

@@ -43,7 +43,10 @@ class DecoderHarness {
   };
 
   DecoderHarness(const std::string& path, const Options& options)
-      : files_(value(open_model_files(path))),
+      : DecoderHarness(value(open_model_files(path)), options) {}
+
+  DecoderHarness(ModelFiles files, const Options& options)
+      : files_(std::move(files)),
         spec_(value(model_spec(files_.source()))),
         device_(backend::make_cpu_device(options.device)),
         threads_(std::make_unique<ThreadPool>(options.num_threads)),

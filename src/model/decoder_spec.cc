@@ -11,6 +11,7 @@ namespace {
 
 // As kMaxLayers: above any model's, below any overflow.
 constexpr int kMaxDim = 1 << 20;
+constexpr int kMaxHeadsDim = 1 << 24;
 constexpr int kMaxVocab = 1 << 24;
 constexpr int kMaxExperts = 1 << 14;
 
@@ -108,6 +109,9 @@ Status check_spec(const DecoderSpec& spec, const std::string& where) {
                           {"attention value size", spec.v_dim, kMaxDim},
                           {"vocabulary size", spec.vocab_size, kMaxVocab},
                           {"context length", spec.context_length, INT32_MAX / 2}}));
+  const auto heads_of = [&](int64_t size) { return spec.num_heads * size; };
+  TERCET_TRY(check.sizes({{"width of all heads' queries", heads_of(spec.head_dim), kMaxHeadsDim},
+                          {"width of all heads' values", heads_of(spec.v_dim), kMaxHeadsDim}}));
   if (spec.num_heads % spec.num_kv_heads != 0)
     return check.fail(
         fmt::format("{} attention heads cannot share {} KV heads evenly", spec.num_heads, spec.num_kv_heads));
@@ -123,11 +127,14 @@ Status check_spec(const DecoderSpec& spec, const std::string& where) {
   for (const RopeSpec& rope : spec.ropes)
     TERCET_TRY(check_rope(check, rope, spec.mla ? spec.mla->rope_dim : spec.head_dim));
   if (spec.mla)
-    TERCET_TRY(check.sizes({{"latent rank", spec.mla->kv_lora, kMaxDim},
-                            {"query's latent rank", spec.mla->q_lora + 1, kMaxDim},
-                            {"head size that is not rotated", spec.mla->nope_dim, kMaxDim},
-                            {"rotated head size", spec.mla->rope_dim, kMaxDim},
-                            {"value size of latent attention", spec.mla->v_dim, kMaxDim}}));
+    TERCET_TRY(check.sizes(
+        {{"latent rank", spec.mla->kv_lora, kMaxDim},
+         {"query's latent rank", int64_t{spec.mla->q_lora} + 1, kMaxDim},
+         {"head size that is not rotated", spec.mla->nope_dim, kMaxDim},
+         {"rotated head size", spec.mla->rope_dim, kMaxDim},
+         {"value size of latent attention", spec.mla->v_dim, kMaxDim},
+         {"width of all heads' keys and values",
+          heads_of(int64_t{spec.mla->nope_dim} + spec.mla->rope_dim + spec.mla->v_dim), kMaxHeadsDim}}));
   return spec.moe ? check_moe(check, *spec.moe) : Status();
 }
 

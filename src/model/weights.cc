@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <numeric>
+#include <set>
 
 #include "base/float16.h"
+#include "base/log.h"
 #include "quant/codec.h"
 
 namespace tercet::model {
@@ -44,6 +46,17 @@ class Loader {
       : spec_(spec), source_(source), device_(device), threads_(threads) {}
 
   int64_t bytes() const { return bytes_; }
+
+  // Weights that the family does not know would have changed what the model says.
+  void warn_of_unused() const {
+    std::vector<std::string> unused;
+    for (const TensorInfo& tensor : source_.tensors())
+      if (!used_.contains(tensor.name) && !tensor.name.starts_with("rope_f")) unused.push_back(tensor.name);
+    if (!unused.empty())
+      log_warning("{}: {} tensors are not used, {} among them: a feature of this model may be missing",
+                  source_.path(), unused.size(), unused.front());
+  }
+
   bool has(const std::string& name) const { return source_.find(name) != nullptr; }
 
   Status matrix(WeightPtr& out, const std::string& name, int64_t outputs, int64_t inputs, Rows rows = {}) {
@@ -181,7 +194,7 @@ class Loader {
   }
 
  private:
-  Result<const TensorInfo*> find(const std::string& name, const std::vector<int64_t>& shape) const {
+  Result<const TensorInfo*> find(const std::string& name, const std::vector<int64_t>& shape) {
     const TensorInfo* tensor = source_.find(name);
     if (tensor == nullptr)
       return Error{ErrorCode::kCorrupt, fmt::format("the tensor {} is missing", name), source_.path()};
@@ -195,6 +208,7 @@ class Loader {
                    fmt::format("the tensor {} is [{}], expected [{}]", name, fmt::join(tensor->shape, ", "),
                                fmt::join(shape, ", ")),
                    source_.path()};
+    used_.insert(name);
     return tensor;
   }
 
@@ -215,6 +229,7 @@ class Loader {
   const TensorSource& source_;
   backend::Device& device_;
   ThreadPool& threads_;
+  std::set<std::string, std::less<>> used_;
   int64_t bytes_ = 0;
 };
 
@@ -362,6 +377,7 @@ Result<DecoderWeights> load_weights(const DecoderSpec& spec, const TensorSource&
   }
   if (progress) progress(spec.num_layers(), spec.num_layers());
   weights.bytes = load.bytes();
+  load.warn_of_unused();
   return weights;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "format/metadata.h"
+#include "model/families/family.h"
 #include "model/hf_config.h"
 #include "model/hf_tensors.h"
 
@@ -81,6 +82,8 @@ int64_t config_head_dim(const HfConfig& config);
 Status rope_to_gguf(const HfConfig& config, int64_t head_dim, HfTranslation& out,
                     double default_partial_factor = 1);
 Status rope_to_config(const format::Metadata& metadata, format::Metadata& config);
+// Factors that GGUF keeps as tensors, as the settings they came from. kUnsupported where none gives them.
+Status rope_tensors_to_config(const ModelSource& source, format::Metadata& config);
 // The base of the rotation on layers of `layer_type` alone.
 Result<double> rope_theta(const HfConfig& config, std::string_view layer_type);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <optional>
 
 #include "base/math.h"
 #include "model/families/hf.h"
@@ -64,23 +66,46 @@ Result<int64_t> original_context(const HfConfig& config, const HfConfig& scaling
                        fmt::format("{} cannot be right", original));
 }
 
+struct Llama3Scaling {
+  double factor = 8, low = 1, high = 4;
+  int64_t original = 8192;
+};
+
 // Llama 3's scaling as divisors of the frequencies: long waves are slowed down by the factor, short ones
 // stay, those between are mixed.
-Result<ComputedTensor> llama3_factors(const HfConfig& config, const RopeSettings& rope, int64_t dims) {
-  TERCET_ASSIGN(const double factor, positive(*rope.scaling, "factor"));
-  TERCET_ASSIGN(const double low, positive(*rope.scaling, "low_freq_factor"));
-  TERCET_ASSIGN(const double high, positive(*rope.scaling, "high_freq_factor"));
-  TERCET_ASSIGN(const int64_t original, original_context(config, *rope.scaling));
-  ComputedTensor tensor{"rope_freqs.weight", {}};
+std::vector<float> llama3_factors(const Llama3Scaling& scaling, double theta, int64_t dims) {
+  std::vector<float> factors;
   for (int64_t i = 0; i < dims / 2; ++i) {
-    const double wave =
-        kTwoPi * math::pow(rope.theta, 2.0 * static_cast<double>(i) / static_cast<double>(dims));
-    const double turns = static_cast<double>(original) / wave;
-    const double smooth = (turns - low) / (high - low);
-    const double divisor = turns > high ? 1 : turns < low ? factor : 1 / ((1 - smooth) / factor + smooth);
-    tensor.values.push_back(static_cast<float>(divisor));
+    const double wave = kTwoPi * math::pow(theta, 2.0 * static_cast<double>(i) / static_cast<double>(dims));
+    const double turns = static_cast<double>(scaling.original) / wave;
+    const double smooth = (turns - scaling.low) / (scaling.high - scaling.low);
+    const double divisor = turns > scaling.high  ? 1
+                           : turns < scaling.low ? scaling.factor
+                                                 : 1 / ((1 - smooth) / scaling.factor + smooth);
+    factors.push_back(static_cast<float>(divisor));
   }
-  return tensor;
+  return factors;
+}
+
+Result<Llama3Scaling> llama3_scaling(const HfConfig& config, const HfConfig& settings) {
+  Llama3Scaling scaling;
+  TERCET_ASSIGN(scaling.factor, positive(settings, "factor"));
+  TERCET_ASSIGN(scaling.low, positive(settings, "low_freq_factor"));
+  TERCET_ASSIGN(scaling.high, positive(settings, "high_freq_factor"));
+  TERCET_ASSIGN(scaling.original, original_context(config, settings));
+  return scaling;
+}
+
+// The settings that give these factors, among those that published models have; nullopt where none do.
+std::optional<Llama3Scaling> find_llama3_scaling(std::span<const float> factors, double theta) {
+  Llama3Scaling scaling;
+  scaling.factor = static_cast<double>(*std::max_element(factors.begin(), factors.end()));
+  for (scaling.original = 32; scaling.original <= 1 << 20; scaling.original *= 2) {
+    const auto found = llama3_factors(scaling, theta, 2 * static_cast<int64_t>(factors.size()));
+    const auto close = [](float a, float b) { return std::abs(a - b) <= 1e-4f * std::abs(b); };
+    if (std::equal(found.begin(), found.end(), factors.begin(), close)) return scaling;
+  }
+  return std::nullopt;
 }
 
 Status yarn_to_gguf(const HfConfig& config, const HfConfig& scaling, HfTranslation& out) {
@@ -152,8 +177,8 @@ Status rope_to_gguf(const HfConfig& config, int64_t head_dim, HfTranslation& out
   if (rope.type == "yarn") return yarn_to_gguf(config, *rope.scaling, out);
   if (rope.type == "longrope") return longrope_to_gguf(config, *rope.scaling, dims, out);
   if (rope.type == "llama3") {
-    TERCET_ASSIGN(ComputedTensor factors, llama3_factors(config, rope, dims));
-    out.computed.push_back(std::move(factors));
+    TERCET_ASSIGN(const Llama3Scaling scaling, llama3_scaling(config, *rope.scaling));
+    out.computed.push_back({"rope_freqs.weight", llama3_factors(scaling, rope.theta, dims)});
     return {};
   }
   if (rope.type == "linear") {
@@ -178,6 +203,14 @@ Status rope_to_config(const Metadata& metadata, Metadata& config) {
   config.set("rope_theta", static_cast<float>(theta));
   TERCET_ASSIGN(const std::string_view type, metadata.get_string_or(key("rope.scaling.type"), "none"));
   if (type == "none") return {};
+  if (type == "longrope") {
+    constexpr HfKey kLongRope[] = {
+        {"original_max_position_embeddings", "rope.scaling.original_context_length"},
+        {"rope_scaling.attention_factor", "rope.scaling.attn_factor", HfKey::Kind::kFloat},
+    };
+    config.set("rope_scaling.type", type);
+    return copy_to_config(metadata, kLongRope, config);
+  }
   if (type != "linear" && type != "yarn")
     return Error{
         ErrorCode::kUnsupported,
@@ -212,6 +245,46 @@ Status rope_to_config(const Metadata& metadata, Metadata& config) {
   return {};
 }
 
+namespace {
+
+Result<std::vector<float>> read_vector(const TensorSource& tensors, const TensorInfo& tensor) {
+  if (tensor.type != DType::kF32 || tensor.shape.size() != 1)
+    return Error{ErrorCode::kCorrupt, fmt::format("the tensor {} is no vector of F32", tensor.name),
+                 tensors.path()};
+  TERCET_ASSIGN(const TensorData data, tensors.read(tensor));
+  std::vector<float> values(static_cast<size_t>(tensor.inputs()));
+  std::memcpy(values.data(), data.bytes.data(), data.bytes.size());
+  return values;
+}
+
+}  // namespace
+
+Status rope_tensors_to_config(const ModelSource& source, Metadata& config) {
+  for (const char* kind : {"long", "short"}) {
+    const TensorInfo* tensor = source.tensors.find(fmt::format("rope_factors_{}.weight", kind));
+    if (tensor == nullptr) continue;
+    TERCET_ASSIGN(const std::vector<float> factors, read_vector(source.tensors, *tensor));
+    config.set(fmt::format("rope_scaling.{}_factor", kind), std::span<const float>(factors));
+    if (!config.has("rope_scaling.type")) config.set("rope_scaling.type", "longrope");
+  }
+  const TensorInfo* tensor = source.tensors.find("rope_freqs.weight");
+  if (tensor == nullptr) return {};
+  TERCET_ASSIGN(const std::vector<float> factors, read_vector(source.tensors, *tensor));
+  TERCET_ASSIGN(const double theta, config.get_float("rope_theta"));
+  const auto scaling = find_llama3_scaling(factors, theta);
+  if (!scaling)
+    return Error{ErrorCode::kUnsupported, "rope_freqs.weight comes from no setting of Llama 3's scaling",
+                 source.path()};
+  config.set("rope_scaling.rope_type", "llama3");
+  config.set("rope_scaling.factor", static_cast<float>(scaling->factor));
+  config.set("rope_scaling.low_freq_factor", static_cast<float>(scaling->low));
+  config.set("rope_scaling.high_freq_factor", static_cast<float>(scaling->high));
+  config.set("rope_scaling.original_max_position_embeddings", scaling->original);
+  return {};
+}
+
+namespace {
+
 // The n for which exactly the layers i with (i + 1) % n == 0 do not slide; 0 where all slide; -1 where there
 // is none.
 int64_t pattern_of(const std::vector<bool>& sliding) {
@@ -223,6 +296,8 @@ int64_t pattern_of(const std::vector<bool>& sliding) {
 }
 
 bool slides(int64_t pattern, int64_t layer) { return pattern == 0 || (layer + 1) % pattern != 0; }
+
+}  // namespace
 
 Status sliding_to_gguf(const HfConfig& config, int64_t pattern, int64_t gguf_pattern, HfTranslation& out,
                        int64_t first_layer) {
@@ -259,6 +334,8 @@ Status sliding_to_gguf(const HfConfig& config, int64_t pattern, int64_t gguf_pat
   return {};
 }
 
+namespace {
+
 Result<std::vector<bool>> sliding_layers(const Metadata& metadata, int64_t gguf_pattern) {
   const auto key = [&](std::string_view name) { return *architecture_key(metadata, name); };
   TERCET_ASSIGN(const uint64_t window, metadata.get_uint_or(key("attention.sliding_window"), 0));
@@ -282,6 +359,8 @@ Result<std::vector<bool>> sliding_layers(const Metadata& metadata, int64_t gguf_
     sliding[i] = is_pattern ? slides(flags[0], static_cast<int64_t>(i)) : flags[i] != 0;
   return sliding;
 }
+
+}  // namespace
 
 Status sliding_to_config(const Metadata& metadata, int64_t gguf_pattern, Metadata& config) {
   TERCET_ASSIGN(const std::vector<bool> sliding, sliding_layers(metadata, gguf_pattern));
