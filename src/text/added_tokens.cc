@@ -48,7 +48,7 @@ size_t skip_spaces_right(std::string_view text, size_t begin) {
   return begin;
 }
 
-bool is_word_char(char32_t c) { return c == '_' || (char_class(c) & (kLetter | kNumber | kMark)) != 0; }
+bool is_word_char(char32_t c) { return (char_class(c) & kWordChar) != 0; }
 
 bool touches_word(std::string_view text, size_t begin, size_t end) {
   return (begin > 0 && is_word_char(char_before(text, begin).code_point)) ||
