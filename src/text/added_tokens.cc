@@ -222,16 +222,17 @@ void AddedTokenMatcher::split_leftmost(std::string_view text, const SpecialPlace
       continue;
     }
     size_t begin = pos, end = pos + longest->content.size();
-    pos = end;  // an occurrence that does not count hides the shorter ones inside it
+    // An occurrence that does not count hides the shorter ones inside it. White space that a token takes
+    // hides none: a token within is found too.
+    pos = end;
     if (!enabled(*longest, text.substr(begin), special) ||
         (longest->single_word && touches_word(text, begin, end)))
       continue;
     if (longest->lstrip) begin = skip_spaces_left(text, done, begin);
     if (longest->rstrip) end = skip_spaces_right(text, end);
-    if (begin < done) continue;
     if (begin > done) fragments.push_back({text.substr(done, begin - done), kNoToken});
     fragments.push_back({text.substr(begin, end - begin), longest->id});
-    pos = done = end;
+    done = end;
   }
   if (done < text.size()) fragments.push_back({text.substr(done), kNoToken});
 }

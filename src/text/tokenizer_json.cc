@@ -313,7 +313,7 @@ Status Reader::read_unigram_vocabulary(const json& vocab) {
       return corrupt("model.vocab", fmt::format("entry {} is no [token, score]", tokens_.size()));
     }
     tokens_.push_back(entry[0].get<std::string>());
-    spec_.scores.push_back(static_cast<float>(entry[1].get<double>()));
+    spec_.scores.push_back(entry[1].get<double>());
   }
   return {};
 }
@@ -561,7 +561,7 @@ void Reader::finish() {
   spec_.is_control.assign(tokens_.size(), 0);
   for (const AddedToken& token : spec_.added_tokens)
     spec_.is_control[static_cast<size_t>(token.id)] = token.special;
-  if (spec_.model == ModelKind::kUnigram) spec_.scores.resize(tokens_.size(), 0.0f);
+  if (spec_.model == ModelKind::kUnigram) spec_.scores.resize(tokens_.size(), 0.0);
   spec_.match_order = MatchOrder::kLeftmostLongest;
 }
 

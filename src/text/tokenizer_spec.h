@@ -42,7 +42,7 @@ struct TokenizerSpec {
   std::vector<std::string> first_pieces;  // at the beginning of a text; empty: the same
   std::vector<uint8_t> is_control;        // not shown where special tokens are skipped
   std::vector<uint8_t> is_byte;  // decodes to one byte of a character (kReplaceByteRuns); may be empty
-  std::vector<float> scores;     // kSpm, kUnigram
+  std::vector<double> scores;    // kSpm, kUnigram
 
   BpeOptions bpe;  // byte tokens and `unknown` serve kSpm and kUnigram too
   std::vector<BpeMerge> merges;

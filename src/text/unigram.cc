@@ -13,12 +13,11 @@ constexpr double kUnknownPenalty = 10.0;  // SentencePiece, unigram_model.cc: kU
 
 }  // namespace
 
-UnigramModel::UnigramModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+UnigramModel::UnigramModel(const Vocabulary& vocabulary, std::vector<double> scores,
                            const std::array<TokenId, 256>& byte_tokens, TokenId unknown)
-    : trie_(vocabulary, unknown), scores_(scores), byte_tokens_(byte_tokens), unknown_(unknown) {
-  TERCET_CHECK(scores.size() == vocabulary.size());
-  const float lowest = *std::min_element(scores.begin(), scores.end());
-  unknown_score_ = static_cast<double>(lowest) - kUnknownPenalty;
+    : trie_(vocabulary, unknown), scores_(std::move(scores)), byte_tokens_(byte_tokens), unknown_(unknown) {
+  TERCET_CHECK(scores_.size() == vocabulary.size());
+  unknown_score_ = *std::min_element(scores_.begin(), scores_.end()) - kUnknownPenalty;
 }
 
 void UnigramModel::encode(std::string_view text, MergeScratch& scratch, std::vector<TokenId>& out) const {
@@ -47,7 +46,7 @@ void UnigramModel::encode(std::string_view text, MergeScratch& scratch, std::vec
       const TokenId token = trie_.token(node);
       if (token == kNoToken) continue;
       covers_character |= end - pos == length;
-      relax(end, static_cast<double>(scores_[static_cast<size_t>(token)]), token);
+      relax(end, scores_[static_cast<size_t>(token)], token);
     }
     if (!covers_character) relax(pos + length, unknown_score_, kNoToken);
     pos += length;

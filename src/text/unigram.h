@@ -17,7 +17,7 @@ class UnigramModel {
   // `vocabulary` outlives the model; `scores`: natural logarithms, one finite number for each token. A
   // run of characters that no token covers becomes its bytes' tokens if it has all of them, else `unknown`,
   // else nothing.
-  UnigramModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+  UnigramModel(const Vocabulary& vocabulary, std::vector<double> scores,
                const std::array<TokenId, 256>& byte_tokens, TokenId unknown);
 
   // Time: the text's length times the longest token's, at most.
@@ -28,7 +28,7 @@ class UnigramModel {
   void add_unknown(std::string_view run, std::vector<TokenId>& out) const;
 
   Trie trie_;
-  std::vector<float> scores_;
+  std::vector<double> scores_;
   std::array<TokenId, 256> byte_tokens_;
   TokenId unknown_;
   double unknown_score_ = 0;

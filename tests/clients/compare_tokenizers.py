@@ -176,6 +176,12 @@ def make(rng):
     vocabulary = model["vocab"] if isinstance(model["vocab"], dict) else {token: i for i, (token, _) in enumerate(model["vocab"])}
     file["added_tokens"] = added_tokens(rng, len(model["vocab"]), vocabulary)
     file["normalizer"] = normalizer(rng) if rng.random() < 0.5 else None
+    if file["normalizer"]:
+        # Versions of the library differ in what a token decodes to whose content the normalizer changes.
+        changes = Tokenizer.from_str(json.dumps({**file, "added_tokens": [], "pre_tokenizer": None, "decoder": None,
+                                                 "post_processor": None})).normalizer
+        for token in file["added_tokens"]:
+            token["normalized"] &= changes.normalize_str(token["content"]) == token["content"]
     steps = [pre_tokenizer(rng)] if rng.random() < 0.6 else []
     steps += [byte_level(rng)] if is_byte_level else []
     file["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps} if len(steps) > 1 else steps[0] if steps else None
