@@ -228,10 +228,11 @@ void AddedTokenMatcher::split_leftmost(std::string_view text, const SpecialPlace
     if (!enabled(*longest, text.substr(begin), special) ||
         (longest->single_word && touches_word(text, begin, end)))
       continue;
-    if (longest->lstrip) begin = skip_spaces_left(text, done, begin);
+    if (longest->lstrip) begin = std::max(done, skip_spaces_left(text, done, begin));
     if (longest->rstrip) end = skip_spaces_right(text, end);
     if (begin > done) fragments.push_back({text.substr(done, begin - done), kNoToken});
-    fragments.push_back({text.substr(begin, end - begin), longest->id});
+    // Where the token before has taken all that this one would begin with, it is not there.
+    if (begin < end) fragments.push_back({text.substr(begin, end - begin), longest->id});
     done = end;
   }
   if (done < text.size()) fragments.push_back({text.substr(done), kNoToken});

@@ -24,6 +24,9 @@ BpeModel::BpeModel(const Vocabulary& vocabulary, const std::vector<BpeMerge>& me
       slots_(std::bit_ceil(std::max<size_t>(merges.size() * 2, 2))),
       cuts_(vocabulary),
       self_merging_(vocabulary.size()) {
+  drops_characters_ = options.unknown == kNoToken &&
+                      std::find(options.byte_tokens.begin(), options.byte_tokens.end(), kNoToken) !=
+                          options.byte_tokens.end();
   for (size_t byte = 0; byte < 256; ++byte) {
     const char c = static_cast<char>(byte);
     single_byte_[byte] = vocabulary.find({&c, 1});
@@ -92,7 +95,8 @@ void BpeModel::merge(std::string_view word, MergeScratch& scratch) const {
 }
 
 void BpeModel::encode(std::string_view word, MergeScratch& scratch, std::vector<TokenId>& out) const {
-  if (options_.byte_symbols || options_.ignore_merges) return encode_word(word, scratch, out);
+  if (options_.byte_symbols || options_.ignore_merges || drops_characters_)
+    return encode_word(word, scratch, out);
   cuts_.for_each_word(word, [&](std::string_view part) { encode_word(part, scratch, out); });
 }
 

@@ -214,6 +214,7 @@ Status Reader::read_normalizer(const json& step) {
 
 Status Reader::read_bert_normalizer(const json& step) {
   NormalizerStep bert = step_of(NormalizerKind::kBert);
+  bert.controls_first = true;
   bert.clean_text = bool_of(step, "clean_text", true);
   bert.handle_chinese_chars = bool_of(step, "handle_chinese_chars", true);
   spec_.normalizer.push_back(bert);

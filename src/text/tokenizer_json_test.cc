@@ -112,6 +112,7 @@ TEST(TokenizerJson, WordPiece) {
   const Tokenizer t = loaded(file);
   EXPECT_THAT(t.encode("Héllo中!", {.add_special = true}), ElementsAre(1, 3, 4, 5, 6, 2));
   EXPECT_THAT(t.encode("hellollollo"), ElementsAre(0)) << "longer than 9 characters";
+  EXPECT_THAT(t.encode("he\u0085llo\u00A0!"), ElementsAre(3, 4, 6)) << "a control character, and a space";
   EXPECT_EQ(t.decode(std::vector<TokenId>{3, 4, 5, 6}), "hello 中!");
   EXPECT_EQ(t.decode(std::vector<TokenId>{4, 4}), "##llollo") << "nothing goes before the first";
 }
@@ -152,6 +153,8 @@ TEST(TokenizerJson, WhatATokenThatTakesWhiteSpaceTookIsFoundToo) {
   json file = bpe_file();
   file["added_tokens"].push_back({{"id", 8}, {"content", "\n"}, {"special", false}, {"rstrip", true}});
   EXPECT_THAT(loaded(file).encode("a\n \nb"), ElementsAre(0, 8, 8, 1));
+  file["added_tokens"].back()["lstrip"] = true;
+  EXPECT_THAT(loaded(file).encode("a\n \nb"), ElementsAre(0, 8, 1));
 }
 
 TEST(TokenizerJson, ExpressionsInOnigurumasSyntax) {
