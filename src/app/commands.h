@@ -20,5 +20,6 @@ void add_inspect_command(CLI::App& app, Action* action);
 void add_tokenize_command(CLI::App& app, Action* action);
 void add_bench_command(CLI::App& app, Action* action);
 void add_bench_tokenize_command(CLI::App& bench, Action* action);
+void add_bench_kernels_command(CLI::App& bench, Action* action);
 
 }  // namespace tercet::app

@@ -8,7 +8,9 @@ namespace tercet::backend {
 namespace {
 
 constexpr Kernels kScalarKernels = {
-    .quantize_row = scalar::quantize_row,
+    .multiply_adds = scalar::multiply_adds,
+    .row_tile = scalar::row_tile,
+    .quantize_tile = scalar::quantize_tile,
     .linear_packed = scalar::linear_packed,
     .linear_float = scalar::linear_float,
     .round_row_bf16 = scalar::round_row_bf16,

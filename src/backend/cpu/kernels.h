@@ -16,27 +16,36 @@ namespace tercet::backend {
 
 enum class FloatType : uint8_t { kF32, kF16, kBF16 };
 
-// Rows of activations quantized to int8 per block of 32 or 256: x ~ d * q, |q| <= 127.
+// Words of sums for each block of activations (QuantizedRows).
+constexpr int sums_per_block(int block) { return block == 32 ? 1 : 12; }
+
+// Rows of activations quantized to int8 per block of 32 or 256: x ~ d * q, |q| <= 127. They lie in tiles of
+// `tile` rows, side by side; the last tile is padded with anything finite.
 struct QuantizedRows {
-  int8_t* q = nullptr;      // [rows, cols]
-  float* d = nullptr;       // [rows, cols / block]
-  int16_t* sums = nullptr;  // [rows, cols / 16]: sums of 16 consecutive q
+  int8_t* q = nullptr;  // [tiles, cols / 4, tile, 4]
+  float* d = nullptr;   // [tiles, cols / block, tile]
+  // [tiles, cols / block, sums_per_block, tile]: pairs of sums of consecutive q, the first in the low half. A
+  // block of 32: of its halves of 16. A block of 256: for each four sub-blocks of 16 a pair of the last and
+  // the second and one of the third and the first; then the same for sub-blocks of 32.
+  int32_t* sums = nullptr;
   int64_t cols = 0;
   int block = 32;
+  int tile = 1;
 
-  int8_t* q_row(int64_t row) const { return q + row * cols; }
-  float* d_row(int64_t row) const { return d + row * (cols / block); }
-  int16_t* sums_row(int64_t row) const { return sums + row * (cols / 16); }
+  int64_t blocks() const { return cols / block; }
+  int8_t* q_tile(int64_t i) const { return q + i * tile * cols; }
+  float* d_tile(int64_t i) const { return d + i * tile * blocks(); }
+  int32_t* sums_tile(int64_t i) const { return sums + i * tile * blocks() * sums_per_block(block); }
 };
 
-// Part of y = x W^T + bias: rows [row_begin, row_end) of x times panels [panel_begin, panel_end) of W.
+// Part of y = x W^T + bias: the outputs of panels [panel_begin, panel_end) of W.
 struct LinearTask {
   const std::byte* panels = nullptr;  // the whole weight
   int64_t panel_stride = 0;           // bytes
   int64_t inputs = 0;
   int64_t outputs = 0;
   int64_t panel_begin = 0, panel_end = 0;
-  int64_t row_begin = 0, row_end = 0;
+  int64_t rows = 0;
   const float* bias = nullptr;  // [outputs] or none
   float* y = nullptr;           // [rows, y_stride]
   int64_t y_stride = 0;
@@ -71,8 +80,14 @@ struct AttentionPartial {
 inline constexpr int kAttentionSegment = 256;
 
 struct Kernels {
-  // Quantizes one row of `cols` values into row `row` of `out`. False when a value is not finite.
-  bool (*quantize_row)(const float* x, int64_t row, const QuantizedRows& out);
+  // As many integer multiply-adds as the processor can do, from registers: what bounds linear layers over
+  // many rows. Returns how many `rounds` rounds are.
+  int64_t (*multiply_adds)(int64_t rounds);
+  // The tile in which linear_packed wants `rows` rows.
+  int (*row_tile)(int64_t rows);
+  // Quantizes up to `tile` rows of `cols` values into tile `index` of `out`. False when a value is not
+  // finite.
+  bool (*quantize_tile)(const float* x, int64_t rows, int64_t index, const QuantizedRows& out);
   void (*linear_packed)(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x);
   // x: [rows, x_stride]; for BF16 weights x is rounded already and padded with zeros to a multiple of 32
   // columns.

@@ -83,10 +83,10 @@ struct FloatLinear {
   }
 
   static void run(const LinearTask& task, const float* x, int64_t x_stride) {
-    int64_t row = task.row_begin;
-    for (; row + kMaxRows <= task.row_end; row += kMaxRows) panels<kMaxRows>(task, x, x_stride, row);
-    for (; row + 2 <= task.row_end; row += 2) panels<2>(task, x, x_stride, row);
-    for (; row < task.row_end; ++row) panels<1>(task, x, x_stride, row);
+    int64_t row = 0;
+    for (; row + kMaxRows <= task.rows; row += kMaxRows) panels<kMaxRows>(task, x, x_stride, row);
+    for (; row + 2 <= task.rows; row += 2) panels<2>(task, x, x_stride, row);
+    for (; row < task.rows; ++row) panels<1>(task, x, x_stride, row);
   }
 };
 

@@ -11,7 +11,9 @@ namespace tercet::backend {
 template <class V, class IntOps>
 constexpr Kernels make_kernels() {
   return {
-      .quantize_row = RowKernels<V>::quantize_row,
+      .multiply_adds = multiply_adds<IntOps>,
+      .row_tile = row_tile<IntOps>,
+      .quantize_tile = RowKernels<V>::quantize_tile,
       .linear_packed = linear_packed<IntOps>,
       .linear_float = linear_float<V>,
       .round_row_bf16 = scalar::round_row_bf16,
