@@ -15,8 +15,10 @@
 namespace tercet::app {
 namespace {
 
-const std::map<std::string, backend::KvType> kKvTypes = {{"f16", backend::KvType::kF16},
-                                                         {"f32", backend::KvType::kF32}};
+const std::map<std::string, backend::KvType> kKvTypes = {
+    {"f32", backend::KvType::kF32},       {"f16", backend::KvType::kF16},
+    {"bf16", backend::KvType::kBF16},     {"int8", backend::KvType::kInt8},
+    {"fp8_e4m3", backend::KvType::kE4M3}, {"fp8_e5m2", backend::KvType::kE5M2}};
 
 std::map<std::string, backend::Isa> usable_isas() {
   std::map<std::string, backend::Isa> isas = {{"auto", backend::best_isa()}};

@@ -51,11 +51,32 @@ struct LinearTask {
   int64_t y_stride = 0;
 };
 
+// Bytes of a KV element.
+constexpr int kv_element_bytes(KvType type) {
+  return type == KvType::kF32 ? 4 : type == KvType::kF16 || type == KvType::kBF16 ? 2 : 1;
+}
+// Bytes of one head's K or V in a block of 16 positions: K as [dim][16], V as [16][dim]. kInt8 has K as
+// [dim / 4][16][4], dim padded with zeros, and 16 float scales behind K and V.
+constexpr int64_t k_head_bytes(KvType type, int dim) {
+  return type == KvType::kInt8 ? (dim + 3) / 4 * 64 + 64 : int64_t{dim} * 16 * kv_element_bytes(type);
+}
+constexpr int64_t v_head_bytes(KvType type, int dim) {
+  return int64_t{dim} * 16 * kv_element_bytes(type) + (type == KvType::kInt8 ? 64 : 0);
+}
+// The scales behind a kInt8 head's elements, `dim` of each position.
+inline const float* kv_scales(const std::byte* head, int dim) {
+  return reinterpret_cast<const float*>(head + int64_t{dim} * 16);
+}
+
 // Queries that share a KV head and a block table. Row r reads positions [first[r], last[r]].
 struct AttentionTile {
-  static constexpr int kMaxRows = 16;
+  static constexpr int kMaxRows = 48;
   int num_rows = 0;
   const float* q[kMaxRows];  // [k_dim] each
+  // Of kInt8: the same quantized, padded with zeros to a multiple of 4; its scale, and the sum of its codes.
+  const int8_t* q8[kMaxRows];
+  float q8_scale[kMaxRows];
+  int q8_sum[kMaxRows];
   int first[kMaxRows];
   int last[kMaxRows];
   const int32_t* table = nullptr;  // block ids
@@ -105,6 +126,8 @@ struct Kernels {
   // Rotates pairs (x[i], x[i + half]) for i < half by the angles whose cosines and sines are given.
   void (*rope)(float* x, const float* cos, const float* sin, int half);
 
+  // x ~ scale * q, |q| <= 127, by the rule for activations. Returns the scale.
+  float (*quantize_head)(const float* x, int dim, int8_t* q);
   // One token's K or V of one head into position `slot` of a block: K [dim][16], V [16][dim].
   void (*store_k)(KvType type, const float* k, int dim, int slot, std::byte* block);
   void (*store_v)(KvType type, const float* v, int dim, int slot, std::byte* block);
@@ -115,8 +138,9 @@ struct Kernels {
   void (*attention_finish)(int num_rows, int v_dim, const AttentionPartial& partial, float* const* out);
 };
 
-enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kAvx512Vnni };
-inline constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+// In ascending order of speed.
+enum class Isa : uint8_t { kScalar, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni };
+inline constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni};
 
 std::string_view isa_name(Isa isa);
 // Whether this processor and operating system can run it.
@@ -124,9 +148,6 @@ bool isa_available(Isa isa);
 Isa best_isa();
 // The table of an available instruction set.
 const Kernels& kernels(Isa isa);
-
-// Bytes of a KV element.
-constexpr int kv_type_bytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
 
 // Float weights in panels of 16 outputs: F32 and F16 [inputs][16]; BF16 [inputs / 2][16][2], inputs padded
 // with zeros to a multiple of 32.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -316,11 +317,12 @@ TEST_P(KernelsTest, FloatLinearForEveryTypeSizeAndRowCount) {
 }
 
 TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
-  for (KvType type : {KvType::kF32, KvType::kF16}) {
+  for (KvType type :
+       {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8, KvType::kE4M3, KvType::kE5M2}) {
     for (const auto& [k_dim, v_dim] : {std::pair(8, 8), {20, 20}, {64, 64}, {40, 24}, {12, 36}}) {
       constexpr int kBlocks = 40;
-      const int64_t k_bytes = int64_t{k_dim} * 16 * kv_type_bytes(type);
-      const int64_t v_bytes = int64_t{v_dim} * 16 * kv_type_bytes(type);
+      const int64_t k_bytes = k_head_bytes(type, k_dim);
+      const int64_t v_bytes = v_head_bytes(type, v_dim);
       std::vector<std::byte> k(static_cast<size_t>(kBlocks * k_bytes + 64)), k_tested = k;
       std::vector<std::byte> v(static_cast<size_t>(kBlocks * v_bytes + 64)), v_tested = v;
       std::vector<int32_t> table(kBlocks);
@@ -335,8 +337,9 @@ TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
       }
       ASSERT_EQ(k, k_tested);
       ASSERT_EQ(v, v_tested);
-      for (int rows : {1, 2, 3, 4, 7, 16}) {
+      for (int rows : {1, 2, 3, 4, 5, 7, 16, 48}) {
         const std::vector<float> q = values(rows * k_dim);
+        std::vector<std::vector<int8_t>> q8_codes(static_cast<size_t>(rows));
         AttentionTile tile;
         tile.num_rows = rows;
         tile.table = table.data();
@@ -346,7 +349,12 @@ TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
         tile.scale = 0.3f, tile.soft_cap = rows % 2 == 0 ? 20.0f : 0.0f;
         for (int r = 0; r < rows; ++r) {
           tile.q[r] = q.data() + r * k_dim;
-          tile.last[r] = 5 + r * 37;
+          q8_codes[static_cast<size_t>(r)].assign(static_cast<size_t>((k_dim + 3) / 4 * 4), 0);
+          int8_t* codes = q8_codes[static_cast<size_t>(r)].data();
+          tile.q8[r] = codes;
+          tile.q8_scale[r] = tested().quantize_head(tile.q[r], k_dim, codes);
+          tile.q8_sum[r] = std::accumulate(codes, codes + k_dim, 0);
+          tile.last[r] = 5 + r % 17 * 37;
           tile.first[r] = r % 3 == 0 ? 0 : std::max(0, tile.last[r] - 50);
         }
         compare_attention(tile);

@@ -122,6 +122,12 @@ inline __m512i _mm512_cvttps_epi32(__m512 a) {
 inline __m512i _mm512_cvtepu8_epi16(__m256i a) {
   return int_halves([&](int i) { return _mm256_cvtepu8_epi16(half_of(a, i)); });
 }
+inline __m512i _mm512_cvtepu16_epi32(__m256i a) {
+  return int_halves([&](int i) { return _mm256_cvtepu16_epi32(half_of(a, i)); });
+}
+inline __m512i _mm512_cvtepi8_epi32(__m128i a) {
+  return int_halves([&](int i) { return _mm256_cvtepi8_epi32(i == 0 ? a : _mm_unpackhi_epi64(a, a)); });
+}
 inline __m512i _mm512_cvtepu8_epi32(__m128i a) {
   return int_halves([&](int i) { return _mm256_cvtepu8_epi32(i == 0 ? a : _mm_unpackhi_epi64(a, a)); });
 }

@@ -101,5 +101,24 @@ struct IntOps {
   static F fmsub(F a, F b, F c) { return _mm256_fmsub_ps(a, b, c); }
 };
 
+#if defined(__AVXVNNI__) || defined(TERCET_EMULATE_AVXVNNI)
+// AVX-VNNI adds the byte dot product.
+struct VnniOps : IntOps {
+  static constexpr bool kVnni = true;
+  static constexpr int kManyRows = 6;
+  // acc + the four products of unsigned codes and signed activations, per 32-bit lane.
+#ifdef TERCET_EMULATE_AVXVNNI
+  static I dot4(I acc, I codes, I a) {
+    const I even = _mm256_madd_epi16(and_words<0xFF>(codes), shift_right16_signed(shift_left16(a, 8), 8));
+    const I odd = _mm256_madd_epi16(shift_right16(codes, 8), shift_right16_signed(a, 8));
+    return add32(acc, add32(even, odd));
+  }
+#else
+  static I dot4(I acc, I codes, I a) { return _mm256_dpbusd_avx_epi32(acc, codes, a); }
+#endif
+  static I mul32(I a, I b) { return _mm256_mullo_epi32(a, b); }
+};
+#endif
+
 }  // namespace TERCET_ISA
 }  // namespace tercet::backend

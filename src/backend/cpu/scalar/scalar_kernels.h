@@ -25,6 +25,7 @@ void gate(Activation activation, float* gate, const float* up, int64_t n);
 void soft_cap(float* x, int64_t n, float cap);
 void rope(float* x, const float* cos, const float* sin, int half);
 
+float quantize_head(const float* x, int dim, int8_t* q);
 void store_k(KvType type, const float* k, int dim, int slot, std::byte* block);
 void store_v(KvType type, const float* v, int dim, int slot, std::byte* block);
 void attention_segment(const AttentionTile& tile, int segment, AttentionPartial& out);
