@@ -94,6 +94,7 @@ void add_bench_command(CLI::App& app, Action* action) {
   number("-r,--repetitions", flags->speed.repetitions, "how often each is measured");
   command->add_flag("--json", flags->json, "print the values of every repetition as JSON");
   add_bench_tokenize_command(*command, action);
+  add_bench_kernels_command(*command, action);
   command->callback([=] {
     if (command->get_subcommands().empty()) *action = [=] { return start(*flags); };
   });

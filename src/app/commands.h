@@ -21,5 +21,6 @@ void add_convert_command(CLI::App& app, Action* action);
 void add_tokenize_command(CLI::App& app, Action* action);
 void add_bench_command(CLI::App& app, Action* action);
 void add_bench_tokenize_command(CLI::App& bench, Action* action);
+void add_bench_kernels_command(CLI::App& bench, Action* action);
 
 }  // namespace tercet::app

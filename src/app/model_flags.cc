@@ -15,8 +15,10 @@
 namespace tercet::app {
 namespace {
 
-const std::map<std::string, backend::KvType> kKvTypes = {{"f16", backend::KvType::kF16},
-                                                         {"f32", backend::KvType::kF32}};
+const std::map<std::string, backend::KvType> kKvTypes = {
+    {"f32", backend::KvType::kF32},       {"f16", backend::KvType::kF16},
+    {"bf16", backend::KvType::kBF16},     {"int8", backend::KvType::kInt8},
+    {"fp8_e4m3", backend::KvType::kE4M3}, {"fp8_e5m2", backend::KvType::kE5M2}};
 
 std::map<std::string, backend::Isa> usable_isas() {
   std::map<std::string, backend::Isa> isas = {{"auto", backend::best_isa()}};
@@ -58,6 +60,14 @@ uint64_t bytes_at(const std::string& path) {
 
 }  // namespace
 
+void add_isa_flag(CLI::App& command, std::string& isa) {
+  command.add_option("--isa", isa, "instruction set of the kernels; the answer does not depend on it")
+      ->type_name("NAME")
+      ->check(CLI::IsMember(names_of(usable_isas())));
+}
+
+backend::Isa isa_of(const std::string& flag) { return usable_isas().at(flag); }
+
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
   const auto number = [&](const char* names, int& value, const char* help) {
     command.add_option(names, value, help)->check(CLI::Range(0, 1 << 30).description(""))->type_name("N");
@@ -74,16 +84,14 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       .add_option("--pre-tokenizer", flags.llm.package.pre_tokenizer,
                   "how the model splits text, where its file does not say")
       ->type_name("NAME");
-  command.add_option("--isa", flags.isa, "instruction set of the kernels; the answer does not depend on it")
-      ->type_name("NAME")
-      ->check(CLI::IsMember(names_of(usable_isas())));
+  add_isa_flag(command, flags.isa);
   command.add_flag("-v,--verbose", flags.verbose, "say more");
 }
 
 Result<std::string> apply_model_flags(ModelFlags& flags) {
   if (flags.verbose) set_log_level(LogLevel::kDebug);
   flags.llm.kv_type = kKvTypes.at(flags.kv_type);
-  flags.llm.device.isa = usable_isas().at(flags.isa);
+  flags.llm.device.isa = isa_of(flags.isa);
   return model_path(flags.model);
 }
 

@@ -21,6 +21,10 @@ struct ModelFlags {
   bool verbose = false;
 };
 
+// --isa alone, and what its value means.
+void add_isa_flag(CLI::App& command, std::string& isa);
+backend::Isa isa_of(const std::string& flag);
+
 void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 // Completes flags.llm and returns the model's path, fetching the default model where it is not here yet.

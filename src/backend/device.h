@@ -31,7 +31,8 @@ enum class Activation : uint8_t {
 };
 inline constexpr float kSwiGluAlpha = 1.702f;
 inline constexpr float kSwiGluLimit = 7.0f;
-enum class KvType : uint8_t { kF32, kF16 };
+// kInt8 has one scale for each token and head; kE4M3 and kE5M2 are FP8 and saturate.
+enum class KvType : uint8_t { kF32, kF16, kBF16, kInt8, kE4M3, kE5M2 };
 
 // Float32 rows in device memory: [rows, cols], dense.
 struct Matrix {

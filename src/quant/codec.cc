@@ -1,11 +1,12 @@
 #include "quant/codec.h"
 
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/float16.h"
 #include "quant/codec_iq.h"
-#include "quant/ggml_blocks.h"
+#include "quant/ggml_codes.h"
 
 namespace tercet::quant {
 namespace {
@@ -53,9 +54,6 @@ void q8_0(const BlockQ8_0& block, float* out) {
   const float d = f16_to_f32(block.d);
   for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(block.qs[i]);
 }
-
-// Two bits of element i of Q2_K, Q3_K and TQ2_0.
-int two_bits(const uint8_t qs[64], int i) { return qs[i / 128 * 32 + i % 32] >> (2 * (i % 128 / 32)) & 3; }
 
 void q2_k(const BlockQ2_K& block, float* out) {
   const float d = f16_to_f32(block.d), dmin = f16_to_f32(block.dmin);
@@ -105,49 +103,31 @@ void q6_k(const BlockQ6_K& block, float* out) {
   }
 }
 
-// Trit `k` (0 first) of a byte that holds the fraction t0/3 + t1/9 + ... of 256, rounded up.
-int trit(uint8_t byte, int k) {
-  constexpr uint8_t kPowers[5] = {1, 3, 9, 27, 81};
-  return static_cast<uint8_t>(byte * kPowers[k]) * 3 >> 8;
+// The types that are d * value(code).
+template <class Block, int kElements>
+std::array<uint8_t, kElements> codes(const Block& block) {
+  std::array<uint8_t, kElements> out;
+  codes_of(block, out.data());
+  return out;
 }
 
-// Elements 0 to 159 lie in bytes 0 to 31 of qs, 160 to 239 in the other 16, the last 16 in qh.
-void tq1_0(const BlockTQ1_0& block, float* out) {
+// d * (code - 1).
+template <class Block, int kElements>
+void less_one(const Block& block, float* out) {
   const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 160; ++i) out[i] = d * static_cast<float>(trit(block.qs[i % 32], i / 32) - 1);
-  for (int i = 0; i < 80; ++i) out[160 + i] = d * static_cast<float>(trit(block.qs[32 + i % 16], i / 16) - 1);
-  for (int i = 0; i < 16; ++i) out[240 + i] = d * static_cast<float>(trit(block.qh[i % 4], i / 4) - 1);
-}
-
-void tq2_0(const BlockTQ2_0& block, float* out) {
-  const float d = f16_to_f32(block.d);
-  for (int i = 0; i < kSuperBlock; ++i) out[i] = d * static_cast<float>(two_bits(block.qs, i) - 1);
+  for (const uint8_t code : codes<Block, kElements>(block)) *out++ = d * static_cast<float>(code - 1);
 }
 
 void mxfp4(const BlockMXFP4& block, float* out) {
   const float d = half_e8m0_to_f32(block.e);
-  for (int i = 0; i < 16; ++i) {
-    out[i] = d * static_cast<float>(kFP4Values[block.qs[i] & 15]);
-    out[i + 16] = d * static_cast<float>(kFP4Values[block.qs[i] >> 4]);
-  }
+  for (const uint8_t code : codes<BlockMXFP4, kBlock>(block))
+    *out++ = d * static_cast<float>(kFP4Values[code]);
 }
 
 void nvfp4(const BlockNVFP4& block, float* out) {
-  for (int i = 0; i < 64; ++i) {
-    const int s = i / 16;
-    const int q = block.qs[8 * s + i % 8] >> (i % 16 / 8 * 4) & 15;
-    out[i] = half_ue4m3_to_f32(block.d[s]) * static_cast<float>(kFP4Values[q]);
-  }
-}
-
-void q1_0(const BlockQ1_0& block, float* out) {
-  const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 128; ++i) out[i] = block.qs[i / 8] >> (i % 8) & 1 ? d : -d;
-}
-
-void q2_0(const BlockQ2_0& block, float* out) {
-  const float d = f16_to_f32(block.d);
-  for (int i = 0; i < 64; ++i) out[i] = d * static_cast<float>((block.qs[i / 4] >> (2 * (i % 4)) & 3) - 1);
+  const auto code = codes<BlockNVFP4, 64>(block);
+  for (size_t i = 0; i < 64; ++i)
+    out[i] = half_ue4m3_to_f32(block.d[i / 16]) * static_cast<float>(kFP4Values[code[i]]);
 }
 
 using RowFunction = void (*)(const std::byte* blocks, float* out, int64_t n);
@@ -186,12 +166,12 @@ RowFunction row_function(DType type) {
     case DType::kIQ3_S: return row<BlockIQ3_S, kSuperBlock, iq3_s>;
     case DType::kIQ4_NL: return row<BlockIQ4_NL, kBlock, iq4_nl>;
     case DType::kIQ4_XS: return row<BlockIQ4_XS, kSuperBlock, iq4_xs>;
-    case DType::kTQ1_0: return row<BlockTQ1_0, kSuperBlock, tq1_0>;
-    case DType::kTQ2_0: return row<BlockTQ2_0, kSuperBlock, tq2_0>;
+    case DType::kTQ1_0: return row<BlockTQ1_0, kSuperBlock, less_one<BlockTQ1_0, kSuperBlock>>;
+    case DType::kTQ2_0: return row<BlockTQ2_0, kSuperBlock, less_one<BlockTQ2_0, kSuperBlock>>;
     case DType::kMXFP4: return row<BlockMXFP4, kBlock, mxfp4>;
     case DType::kNVFP4: return row<BlockNVFP4, 64, nvfp4>;
-    case DType::kQ1_0: return row<BlockQ1_0, 128, q1_0>;
-    case DType::kQ2_0: return row<BlockQ2_0, 64, q2_0>;
+    case DType::kQ1_0: return row<BlockQ1_0, 128, less_one<BlockQ1_0, 128>>;
+    case DType::kQ2_0: return row<BlockQ2_0, 64, less_one<BlockQ2_0, 64>>;
     default: return nullptr;
   }
 }

@@ -79,16 +79,15 @@ struct BlockQ6_K {
   Half d;
 };
 
-// Code tables of the 4-bit table formats. The FP4 (e2m1) values are doubled; the scales below make up for it.
-inline constexpr int8_t kIQ4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                          1,    13,   25,  38,  53,  69,  89,  113};
+// The FP4 (e2m1) values, doubled; the scales below make up for it.
 inline constexpr int8_t kFP4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-struct BlockIQ4_NL {  // d * kIQ4Values[q]
+// The tables and scales of the i-quants: quant/ggml_codes_iq.h.
+struct BlockIQ4_NL {
   Half d;
   uint8_t qs[16];
 };
-struct BlockIQ4_XS {  // 8 sub-blocks of 32: (d * (scale - 32)) * kIQ4Values[q]
+struct BlockIQ4_XS {  // 8 sub-blocks of 32
   Half d;
   uint16_t scales_h;
   uint8_t scales_l[4];

@@ -1,84 +1,14 @@
 #include "quant/packed.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/float16.h"
-#include "quant/ggml_codes.h"
+#include "quant/ggml_blocks.h"
+#include "quant/packed_format.h"
 
 namespace tercet::quant {
 namespace {
-
-constexpr Half kSignBit = 0x8000;
-
-// One float block of one row in the terms of the packed layouts.
-struct RowBlock {
-  uint8_t codes[kSpan];
-  uint8_t sub[kSpan / kChunk][2];
-  Half d;
-  Half m;
-};
-
-void scales_of(const BlockQ4_0& in, RowBlock& out) { out.d = in.d; }
-void scales_of(const BlockQ5_0& in, RowBlock& out) { out.d = in.d; }
-void scales_of(const BlockQ8_0& in, RowBlock& out) { out.d = in.d; }
-// The file adds its minimum, the layout subtracts it.
-void scales_of(const BlockQ4_1& in, RowBlock& out) { out.d = in.d, out.m = in.m ^ kSignBit; }
-void scales_of(const BlockQ5_1& in, RowBlock& out) { out.d = in.d, out.m = in.m ^ kSignBit; }
-
-void scales_of(const BlockQ2_K& in, RowBlock& out) {
-  out.d = in.d, out.m = in.dmin;
-  std::memcpy(out.sub, in.scales, sizeof in.scales);
-}
-void scales_of(const BlockQ3_K& in, RowBlock& out) {
-  out.d = in.d;
-  for (int s = 0; s < 16; ++s) out.sub[s / 2][s % 2] = static_cast<uint8_t>(q3_k_scale(in, s));
-}
-void scales_of(const BlockQ6_K& in, RowBlock& out) {
-  out.d = in.d;
-  std::memcpy(out.sub, in.scales, sizeof in.scales);
-}
-template <class Block>
-void scales_and_minimums_of(const Block& in, RowBlock& out) {
-  out.d = in.d, out.m = in.dmin;
-  for (int s = 0; s < 8; ++s) {
-    const ScaleMin pair = q4_k_scale_min(in.scales, s);
-    out.sub[s][0] = static_cast<uint8_t>(pair.scale);
-    out.sub[s][1] = static_cast<uint8_t>(pair.min);
-  }
-}
-void scales_of(const BlockQ4_K& in, RowBlock& out) { scales_and_minimums_of(in, out); }
-void scales_of(const BlockQ5_K& in, RowBlock& out) { scales_and_minimums_of(in, out); }
-
-// A format: its layout, and how one of its blocks reads.
-struct Format {
-  DType type;
-  PackedLayout layout;
-  void (*read)(const std::byte* block, RowBlock& out);
-};
-
-template <class Block>
-void read_block(const std::byte* bytes, RowBlock& out) {
-  Block block;
-  std::memcpy(&block, bytes, sizeof block);
-  codes_of(block, out.codes);
-  scales_of(block, out);
-}
-
-constexpr Format kFormats[] = {
-    {DType::kQ4_0, kPackedQ4_0, read_block<BlockQ4_0>}, {DType::kQ4_1, kPackedQ4_1, read_block<BlockQ4_1>},
-    {DType::kQ5_0, kPackedQ5_0, read_block<BlockQ5_0>}, {DType::kQ5_1, kPackedQ5_1, read_block<BlockQ5_1>},
-    {DType::kQ8_0, kPackedQ8_0, read_block<BlockQ8_0>}, {DType::kQ2_K, kPackedQ2_K, read_block<BlockQ2_K>},
-    {DType::kQ3_K, kPackedQ3_K, read_block<BlockQ3_K>}, {DType::kQ4_K, kPackedQ4_K, read_block<BlockQ4_K>},
-    {DType::kQ5_K, kPackedQ5_K, read_block<BlockQ5_K>}, {DType::kQ6_K, kPackedQ6_K, read_block<BlockQ6_K>},
-};
-
-const Format* find_format(DType type) {
-  const auto* found =
-      std::find_if(std::begin(kFormats), std::end(kFormats), [&](const auto& f) { return f.type == type; });
-  return found == std::end(kFormats) ? nullptr : found;
-}
 
 // Writes one row's 32 codes into the planes of a chunk, four codes (a group) at a time.
 void pack_chunk(int bits, const uint8_t* codes, int row, std::byte* chunk) {
@@ -109,18 +39,39 @@ void pack_chunk(int bits, const uint8_t* codes, int row, std::byte* chunk) {
   }
 }
 
-// Writes float block `block` of a span: its codes, sub-scales, d and m of one row.
-void pack_row_block(const PackedLayout& layout, const SpanOffsets& at, const RowBlock& in, int block, int row,
-                    std::byte* span) {
-  const int chunks = layout.block / kChunk;
-  for (int c = 0; c < chunks; ++c) {
-    const int chunk = block * chunks + c;
-    pack_chunk(layout.bits, in.codes + c * kChunk, row, span + chunk * at.codes_per_chunk);
-    if (layout.sub != SubScale::kNone) std::memcpy(span + at.sub + chunk * 32 + row * 2, in.sub[c], 2);
+// Byte j (the highest is 0) of row `row`'s word in a vector of sub-scales.
+constexpr int sub_at(int vector, int row, int j) { return vector * 64 + row * 4 + 3 - j; }
+
+void pack_sub(SubScale kind, const FormatBlock& in, int row, std::byte* sub) {
+  const auto put = [&](int vector, int j, int value) {
+    sub[sub_at(vector, row, j)] = static_cast<std::byte>(value);
+  };
+  if (kind == SubScale::kScaleMin) {
+    for (int j = 0; j < 4; ++j) {
+      put(0, j, in.sub[j] | (in.sub[4 + j] >> 4) << 6);
+      put(1, j, in.minimum[j] | (in.minimum[4 + j] >> 4) << 6);
+      put(2, j, (in.sub[4 + j] & 15) | (in.minimum[4 + j] & 15) << 4);
+    }
+    return;
   }
-  const int lane = (block * kPanelRows + row) * 2;
-  std::memcpy(span + at.d + lane, &in.d, 2);
-  if (layout.has_min) std::memcpy(span + at.m + lane, &in.m, 2);
+  for (int i = 0; i < 16; ++i) put(i / 4, i % 4, in.sub[i]);
+}
+
+// Writes one row's block of the file, which begins `chunk` chunks into the span.
+void pack_row_block(const PackedLayout& layout, const SpanOffsets& at, const FormatBlock& in, int elements,
+                    int chunk, int row, std::byte* span) {
+  for (int c = 0; c < elements / kChunk; ++c)
+    pack_chunk(layout.bits, in.codes + c * kChunk, row, span + (chunk + c) * at.codes_per_chunk);
+  if (layout.sub != SubScale::kNone) pack_sub(layout.sub, in, row, span + at.sub);
+  for (int b = 0; b < elements / layout.block; ++b) {
+    const int lane = (chunk * kChunk / layout.block + b) * kPanelRows + row;
+    if (layout.e8m0) {
+      span[at.d + lane] = static_cast<std::byte>(in.d[b]);
+    } else {
+      std::memcpy(span + at.d + lane * 2, &in.d[b], 2);
+    }
+    if (layout.has_min) std::memcpy(span + at.m + lane * 2, &in.m[b], 2);
+  }
 }
 
 float half_at(const std::byte* p) {
@@ -131,15 +82,10 @@ float half_at(const std::byte* p) {
 
 }  // namespace
 
-const PackedLayout* packed_layout(DType type) {
-  const Format* format = find_format(type);
-  return format == nullptr ? nullptr : &format->layout;
-}
-
-int64_t panel_bytes(const PackedLayout& layout, int64_t inputs) {
-  TERCET_CHECK(inputs % layout.block == 0);
+int64_t panel_bytes(const PackedShape& shape, int64_t inputs) {
+  TERCET_CHECK(inputs % shape.activation_block() == 0);
   int64_t bytes = 0;
-  for (int64_t s = 0; s < num_spans(inputs); ++s) bytes += span_offsets(layout, span_chunks(inputs, s)).size;
+  for (int64_t s = 0; s < num_spans(inputs); ++s) bytes += span_offsets(shape, span_chunks(inputs, s)).size;
   return bytes;
 }
 
@@ -148,20 +94,18 @@ void pack_panel(DType type, std::span<const std::byte* const, kPanelRows> rows, 
   const Format* format = find_format(type);
   TERCET_CHECK(format != nullptr);
   const PackedLayout& layout = format->layout;
-  const int block_bytes = dtype_info(type).block_bytes;
-  const auto size = static_cast<size_t>(panel_bytes(layout, inputs));
-  std::memset(panel, 0, size);
+  const DTypeInfo& info = dtype_info(type);
+  std::memset(panel, 0, static_cast<size_t>(panel_bytes(layout, inputs)));
   int64_t source = 0;
-  RowBlock block{};
+  FormatBlock block{};
   for (int64_t s = 0; s < num_spans(inputs); ++s) {
     const int chunks = span_chunks(inputs, s);
     const SpanOffsets at = span_offsets(layout, chunks);
-    const int blocks = layout.block == kSpan ? 1 : chunks;
-    for (int b = 0; b < blocks; ++b, source += block_bytes) {
+    for (int chunk = 0; chunk < chunks; chunk += info.block_elements / kChunk, source += info.block_bytes) {
       for (int row = 0; row < kPanelRows; ++row) {
         if (rows[static_cast<size_t>(row)] == nullptr) continue;
         format->read(rows[static_cast<size_t>(row)] + source, block);
-        pack_row_block(layout, at, block, b, row, panel);
+        pack_row_block(layout, at, block, info.block_elements, chunk, row, panel);
       }
     }
     panel += at.size;
@@ -185,30 +129,44 @@ int packed_code(const PackedLayout& layout, const std::byte* span, int k, int ro
     plane += 128;
   }
   if (layout.bits == 3 || layout.bits == 5) code |= (byte(0) >> g & 1) << low_bits;
-  return code;
+  return layout.has_table ? layout.table[code] : code - layout.zero;
+}
+
+PackedSub packed_sub(const PackedLayout& layout, const std::byte* span, const SpanOffsets& at, int i,
+                     int row) {
+  const auto byte = [&](int vector) { return static_cast<int>(span[at.sub + sub_at(vector, row, i % 4)]); };
+  switch (layout.sub) {
+    case SubScale::kNone: return {1, 1};
+    case SubScale::kPair: return {static_cast<int8_t>(byte(i / 4)), 0};
+    case SubScale::kNibbles: return {byte(i / 4) & 15, byte(i / 4) >> 4};
+    case SubScale::kScaleMin:
+      if (i < 4) return {byte(0) & 63, byte(1) & 63};
+      return {(byte(2) & 15) | byte(0) >> 6 << 4, byte(2) >> 4 | byte(1) >> 6 << 4};
+  }
+  return {};
+}
+
+PackedScale packed_scale(const PackedLayout& layout, const std::byte* span, const SpanOffsets& at, int i,
+                         int row) {
+  const int lane = i * kPanelRows + row;
+  const float d = layout.e8m0 ? half_e8m0_to_f32(static_cast<uint8_t>(span[at.d + lane]))
+                              : half_at(span + at.d + lane * 2) * layout.factor;
+  return {d, layout.has_min ? half_at(span + at.m + lane * 2) : 0.0f};
 }
 
 void unpack_row(const PackedLayout& layout, const std::byte* panel, int64_t inputs, int row, float* out) {
   for (int64_t s = 0; s < num_spans(inputs); ++s) {
     const int chunks = span_chunks(inputs, s);
     const SpanOffsets at = span_offsets(layout, chunks);
-    for (int k = 0; k < chunks * kChunk; ++k) {
-      const int lane = (k / layout.block * kPanelRows + row) * 2;
-      const std::byte* sub = panel + at.sub + k / kChunk * 32 + row * 2;
-      const int half = k % kChunk / 16;
-      float scale = half_at(panel + at.d + lane);
-      float minimum = layout.has_min ? half_at(panel + at.m + lane) : 0.0f;
-      if (layout.sub == SubScale::kPair) scale *= static_cast<float>(static_cast<int8_t>(sub[half]));
-      if (layout.sub == SubScale::kScaleMin) {
-        scale *= static_cast<float>(sub[0]);
-        minimum *= static_cast<float>(sub[1]);
+    for (int begin = 0; begin < chunks * kChunk; begin += 16) {
+      const PackedSub sub = packed_sub(layout, panel, at, begin / layout.sub_block(), row);
+      const PackedScale block = packed_scale(layout, panel, at, begin / layout.block, row);
+      const float scale = block.d * static_cast<float>(sub.scale);
+      const float minimum = block.m * static_cast<float>(sub.minimum);
+      for (int k = begin; k < begin + 16; ++k) {
+        const float value = scale * static_cast<float>(packed_code(layout, panel, k, row));
+        out[s * kSpan + k] = layout.has_min ? value - minimum : value;
       }
-      if (layout.sub == SubScale::kNibbles) {
-        scale *= static_cast<float>(static_cast<int>(sub[half]) & 15);
-        minimum *= static_cast<float>(static_cast<int>(sub[half]) >> 4);
-      }
-      const float value = scale * static_cast<float>(packed_code(layout, panel, k, row) - layout.zero);
-      out[s * kSpan + k] = layout.has_min ? value - minimum : value;
     }
     panel += at.size;
   }

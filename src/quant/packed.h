@@ -6,9 +6,9 @@
 //
 //   codes  chunks * bits * 64 bytes, in bit planes (below)
 //
-//   sub    chunks * 32 bytes: two sub-scale bytes for each of the 16 rows (layouts with sub-scales)
+//   sub    integer sub-scales of a span of 256 (layouts with sub-scales, below)
 //
-//   d      16 F16 scales for each float block of the span; a block is 32 or 256 inputs
+//   d      16 scales for each float block of the span, F16 or one byte
 //
 //   m      16 F16 minimums likewise (layouts with a minimum)
 //
@@ -25,7 +25,14 @@
 //   8 bits       8 vectors, one a group
 //
 // A code of 5 bits has a 4-bit plane for its low bits and a 1-bit plane for the high one; 6 = 4 + 2, 3 = 2
-// + 1. Packing loses nothing: unpack_row returns the values of the format's definition, bit for bit.
+// + 1.
+//
+// Sub-scales lie in vectors of 16 words, a word a row. A word holds the sub-blocks 4 i to 4 i + 3 in its
+// bytes, the first one in the highest. kPair and kNibbles have four vectors, for 16 sub-blocks of 16 inputs;
+// kScaleMin has three, for 8 sub-blocks of 32: scales 0 to 3 with two high bits of scales 4 to 7 above, the
+// minimums likewise, and the low nibbles of scales 4 to 7 with those of the minimums above.
+//
+// Packing loses nothing: unpack_row returns the values of the format's definition, bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -40,43 +47,58 @@ inline constexpr int kPanelRows = 16;
 inline constexpr int kChunk = 32;
 inline constexpr int kSpan = 256;
 
-// What the two sub-scale bytes of a row and chunk mean.
 enum class SubScale : uint8_t {
   kNone,
-  kPair,      // signed scales of the two 16-input halves
-  kScaleMin,  // unsigned scale and minimum of the chunk
-  kNibbles,   // for each 16-input half: scale in the low nibble, minimum in the high one
+  kPair,      // signed scales of 16 inputs
+  kScaleMin,  // unsigned 6-bit scales and minimums of 32 inputs
+  kNibbles,   // of 16 inputs: scale in the low nibble, minimum in the high one
 };
 
-// value = d * scale * (code - zero) - m * minimum, where scale is 1 and minimum is 1 without sub-scales; `m`
-// is stored with that sign. Codes are unsigned, or signed when they have 8 bits.
-struct PackedLayout {
+// What a kernel is compiled for. value = d * scale * (code - zero) - m * minimum, where scale and minimum are
+// 1 without sub-scales; `m` is stored with that sign. Codes are unsigned, signed when they have 8 bits, or
+// indices into a table of signed values.
+struct PackedShape {
   int bits;
-  int block;  // inputs that share d, m and the activation's scale: 32 or 256
+  int block;  // inputs that share d and m: 16, 32 or 256
   SubScale sub;
   int zero;
   bool has_min;
+  bool has_table = false;
+  bool e8m0 = false;  // d is a byte: half of 2^(d - 127)
 
-  constexpr bool operator==(const PackedLayout&) const = default;
+  constexpr bool operator==(const PackedShape&) const = default;
+  // Inputs that share an activation's scale.
+  constexpr int activation_block() const { return block == kSpan ? kSpan : kChunk; }
+  // Inputs that share a sub-scale.
+  constexpr int sub_block() const { return sub == SubScale::kScaleMin ? 32 : 16; }
 };
 
-inline constexpr PackedLayout kPackedQ4_0{4, 32, SubScale::kNone, 8, false};
-inline constexpr PackedLayout kPackedQ4_1{4, 32, SubScale::kNone, 0, true};
-inline constexpr PackedLayout kPackedQ5_0{5, 32, SubScale::kNone, 16, false};
-inline constexpr PackedLayout kPackedQ5_1{5, 32, SubScale::kNone, 0, true};
-inline constexpr PackedLayout kPackedQ8_0{8, 32, SubScale::kNone, 0, false};
-inline constexpr PackedLayout kPackedQ2_K{2, 256, SubScale::kNibbles, 0, true};
-inline constexpr PackedLayout kPackedQ3_K{3, 256, SubScale::kPair, 4, false};
-inline constexpr PackedLayout kPackedQ4_K{4, 256, SubScale::kScaleMin, 0, true};
-inline constexpr PackedLayout kPackedQ5_K{5, 256, SubScale::kScaleMin, 0, true};
-inline constexpr PackedLayout kPackedQ6_K{6, 256, SubScale::kPair, 32, false};
+struct PackedLayout : PackedShape {
+  const int8_t* table = nullptr;  // 16 values, of layouts with a table
+  float factor = 1;               // d is stored divided by it; a power of two, 1 without a table
+};
 
-// All of them; kernels instantiate one loop for each.
-inline constexpr PackedLayout kPackedLayouts[] = {kPackedQ4_0, kPackedQ4_1, kPackedQ5_0, kPackedQ5_1,
-                                                  kPackedQ8_0, kPackedQ2_K, kPackedQ3_K, kPackedQ4_K,
-                                                  kPackedQ5_K, kPackedQ6_K};
+inline constexpr PackedShape kPackedShapes[] = {
+    {4, 32, SubScale::kNone, 8, false},              // Q4_0
+    {4, 32, SubScale::kNone, 0, true},               // Q4_1
+    {5, 32, SubScale::kNone, 16, false},             // Q5_0
+    {5, 32, SubScale::kNone, 0, true},               // Q5_1
+    {8, 32, SubScale::kNone, 0, false},              // Q8_0
+    {2, 256, SubScale::kNibbles, 0, true},           // Q2_K
+    {3, 256, SubScale::kPair, 4, false},             // Q3_K
+    {4, 256, SubScale::kScaleMin, 0, true},          // Q4_K
+    {5, 256, SubScale::kScaleMin, 0, true},          // Q5_K
+    {6, 256, SubScale::kPair, 32, false},            // Q6_K
+    {4, 32, SubScale::kNone, 0, false, true},        // IQ4_NL
+    {4, 32, SubScale::kNone, 0, false, true, true},  // MXFP4
+    {4, 16, SubScale::kNone, 0, false, true},        // NVFP4
+    {4, 256, SubScale::kPair, 0, false, true},       // IQ4_XS, IQ3
+    {3, 256, SubScale::kPair, 0, false, true},       // IQ1, IQ2
+    {2, 256, SubScale::kNone, 1, false},             // TQ1_0, TQ2_0
+    {2, 32, SubScale::kNone, 1, false},              // Q1_0, Q2_0
+};
 
-// The layout of a format, or nullptr when it has none (float types, formats not supported yet).
+// The layout of a format, or nullptr when it has none (float types).
 const PackedLayout* packed_layout(DType type);
 
 // Where the parts of a span of `chunks` chunks begin, in bytes from its start.
@@ -87,14 +109,14 @@ struct SpanOffsets {
   int m;
   int size;
 };
-constexpr SpanOffsets span_offsets(const PackedLayout& layout, int chunks) {
-  const int blocks = layout.block == kSpan ? 1 : chunks;
+constexpr SpanOffsets span_offsets(const PackedShape& shape, int chunks) {
+  const int blocks = chunks * kChunk / shape.block;
   SpanOffsets at{};
-  at.codes_per_chunk = layout.bits * 64;
+  at.codes_per_chunk = shape.bits * 64;
   at.sub = chunks * at.codes_per_chunk;
-  at.d = at.sub + (layout.sub == SubScale::kNone ? 0 : chunks * 32);
-  at.m = at.d + blocks * kPanelRows * 2;
-  const int end = at.m + (layout.has_min ? blocks * kPanelRows * 2 : 0);
+  at.d = at.sub + (shape.sub == SubScale::kNone ? 0 : shape.sub == SubScale::kScaleMin ? 192 : 256);
+  at.m = at.d + blocks * kPanelRows * (shape.e8m0 ? 1 : 2);
+  const int end = at.m + (shape.has_min ? blocks * kPanelRows * 2 : 0);
   at.size = (end + 63) / 64 * 64;
   return at;
 }
@@ -105,16 +127,28 @@ constexpr int span_chunks(int64_t inputs, int64_t span) {
 constexpr int64_t num_spans(int64_t inputs) { return (inputs + kSpan - 1) / kSpan; }
 constexpr int64_t num_panels(int64_t outputs) { return (outputs + kPanelRows - 1) / kPanelRows; }
 
-// Bytes of one panel; `inputs` is a multiple of the layout's block.
-int64_t panel_bytes(const PackedLayout& layout, int64_t inputs);
+// Bytes of one panel; `inputs` is a multiple of the format's block.
+int64_t panel_bytes(const PackedShape& shape, int64_t inputs);
 
 // Packs up to 16 rows into one panel. rows[r] is a row of `inputs` values in `type`'s own blocks; a nullptr
 // row is packed as zeros.
 void pack_panel(DType type, std::span<const std::byte* const, kPanelRows> rows, int64_t inputs,
                 std::byte* panel);
 
-// The code of input k (within the span) and row r; sign-extended when the layout's codes are signed.
+// The code of input k (within the span) and row r, less the zero, or what the table has for it.
 int packed_code(const PackedLayout& layout, const std::byte* span, int k, int row);
+// Scale and minimum of sub-block i (within the span).
+struct PackedSub {
+  int scale, minimum;
+};
+PackedSub packed_sub(const PackedLayout& layout, const std::byte* span, const SpanOffsets& at, int i,
+                     int row);
+// d (times the factor) and m of float block i (within the span).
+struct PackedScale {
+  float d, m;
+};
+PackedScale packed_scale(const PackedLayout& layout, const std::byte* span, const SpanOffsets& at, int i,
+                         int row);
 
 // Dequantizes row `row` of a panel into out[inputs].
 void unpack_row(const PackedLayout& layout, const std::byte* panel, int64_t inputs, int row, float* out);

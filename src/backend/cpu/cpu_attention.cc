@@ -1,6 +1,7 @@
 #include "backend/cpu/cpu_attention.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "backend/cpu/cpu_weight.h"
 #include "base/check.h"
@@ -27,6 +28,7 @@ struct Inputs {
   const AttentionSpec& spec;
   const float* sinks;  // [num_heads] or none
   Matrix out;
+  const AttentionScratch& scratch;
 };
 
 void add_row(Tile& tile, const Inputs& in, int row, int head) {
@@ -34,6 +36,12 @@ void add_row(Tile& tile, const Inputs& in, int row, int head) {
   const int window = in.spec.window;
   const int index = tile.task.num_rows++;
   tile.task.q[index] = in.q.data + row * in.q.cols + head * tile.task.k_dim;
+  if (tile.task.type == KvType::kInt8) {
+    const auto query = static_cast<size_t>(int64_t{row} * in.spec.num_heads + head);
+    tile.task.q8[index] = in.scratch.q8.data() + query * static_cast<size_t>((tile.task.k_dim + 3) / 4 * 4);
+    tile.task.q8_scale[index] = in.scratch.q8_scales[query];
+    tile.task.q8_sum[index] = in.scratch.q8_sums[query];
+  }
   tile.out[index] = in.out.data + row * in.out.cols + head * tile.task.v_dim;
   tile.sink[index] = in.sinks == nullptr ? 0 : in.sinks[head];
   tile.task.first[index] = window == 0 ? 0 : std::max(0, position - window + 1);
@@ -110,6 +118,30 @@ void walk_tile(const Kernels& kernels, const Tile& tile, bool has_sinks, float* 
   finish(kernels, tile, has_sinks, part.o, total);
 }
 
+// With an int8 K the queries are int8 too, each head of a row with its scale.
+void quantize_queries(const Kernels& kernels, ThreadPool& threads, Matrix q, int num_heads, int dim,
+                      AttentionScratch& scratch) {
+  const int padded = (dim + 3) / 4 * 4;
+  const auto queries = static_cast<size_t>(q.rows * num_heads);
+  scratch.q8.assign(queries * static_cast<size_t>(padded), 0);
+  scratch.q8_scales.resize(queries);
+  scratch.q8_sums.resize(queries);
+  threads.parallel_for(q.rows * num_heads, 64, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto query = static_cast<size_t>(i);
+      int8_t* codes = scratch.q8.data() + i * padded;
+      scratch.q8_scales[query] = kernels.quantize_head(q.data + i * dim, dim, codes);
+      scratch.q8_sums[query] = std::accumulate(codes, codes + dim, 0);
+    }
+  });
+}
+
+int most_rows(const std::vector<Tile>& tiles) {
+  int rows = 0;
+  for (const Tile& tile : tiles) rows = std::max(rows, tile.task.num_rows);
+  return rows;
+}
+
 // Few tiles and long contexts: the segments of all tiles are computed by any thread, then merged tile by
 // tile.
 void run_split(const Kernels& kernels, ThreadPool& threads, const std::vector<Tile>& tiles, bool has_sinks,
@@ -122,7 +154,7 @@ void run_split(const Kernels& kernels, ThreadPool& threads, const std::vector<Ti
   for (const Tile& tile : tiles)
     for (int segment = tile.first_segment; segment <= tile.last_segment; ++segment)
       pieces.push_back({&tile, segment});
-  const int64_t values = int64_t{AttentionTile::kMaxRows} * tiles.front().task.v_dim;
+  const int64_t values = int64_t{most_rows(tiles)} * tiles.front().task.v_dim;
   // Behind the partials, zeros for the sinks of each thread.
   const int64_t num_pieces = static_cast<int64_t>(pieces.size());
   scratch.values.resize(static_cast<size_t>((num_pieces + threads.num_threads()) * values));
@@ -158,7 +190,9 @@ void run_attention(const Kernels& kernels, ThreadPool& threads, const CpuKvStore
   TERCET_CHECK(out.cols == int64_t{spec.num_heads} * kv_layer.v_dim);
   const float* sinks = spec.sinks == nullptr ? nullptr : static_cast<const CpuWeight*>(spec.sinks)->values();
   std::vector<Tile> tiles;
-  const Inputs in{store, layer, q, batch, spec, sinks, out};
+  if (store.spec().type == KvType::kInt8)
+    quantize_queries(kernels, threads, q, spec.num_heads, kv_layer.k_dim, scratch);
+  const Inputs in{store, layer, q, batch, spec, sinks, out, scratch};
   for (int sequence = 0; sequence < batch.num_sequences(); ++sequence)
     for (int head = 0; head < kv_layer.num_kv_heads; ++head) add_tiles(tiles, in, sequence, head);
   int64_t num_segments = 0;

@@ -14,6 +14,10 @@ namespace tercet::backend {
 // Memory that attention keeps between calls.
 struct AttentionScratch {
   std::vector<float> values;
+  // Queries of an int8 K: [rows, heads, k_dim padded to 4], a scale and the sum of the codes for each.
+  std::vector<int8_t> q8;
+  std::vector<float> q8_scales;
+  std::vector<int> q8_sums;
 };
 
 void run_attention(const Kernels& kernels, ThreadPool& threads, const CpuKvStore& store, int layer, Matrix q,

@@ -10,11 +10,11 @@ constexpr int64_t kVectorBytes = 64;
 }  // namespace
 
 int64_t k_block_bytes(const KvLayerSpec& layer, KvType type) {
-  return int64_t{layer.num_kv_heads} * layer.k_dim * kv::kBlockTokens * kv_type_bytes(type);
+  return layer.num_kv_heads * k_head_bytes(type, layer.k_dim);
 }
 
 int64_t v_block_bytes(const KvLayerSpec& layer, KvType type) {
-  return int64_t{layer.num_kv_heads} * layer.v_dim * kv::kBlockTokens * kv_type_bytes(type);
+  return layer.num_kv_heads * v_head_bytes(type, layer.v_dim);
 }
 
 int64_t kv_block_bytes(const KvLayerSpec& layer, KvType type) {

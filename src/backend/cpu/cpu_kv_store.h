@@ -1,5 +1,5 @@
-// The CPU's KV store. In every layer block b holds, for each KV head, K as [k_dim][16] and V as
-// [16][v_dim].
+// The CPU's KV store. In every layer block b holds, for each KV head, its K and its V as kernels.h lays them
+// out.
 #pragma once
 
 #include <vector>

@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kPieceElements = 16384;
 // Weight bytes of a piece of a linear layer: large enough to stream, small enough to even out.
 constexpr int64_t kPieceBytes = 128 << 10;
+// With more rows a layer is bound by arithmetic.
+constexpr int64_t kFewRows = 16;
 // Panels that share the activation rows of a block while those are in the cache.
 constexpr int64_t kPanelsPerPiece = 8;
 
@@ -24,36 +26,19 @@ CpuRoutes& cpu(Routes& routes) { return static_cast<CpuRoutes&>(routes); }
 const CpuKvStore& cpu(const KvStore& store) { return static_cast<const CpuKvStore&>(store); }
 
 int64_t linear_grain(const CpuWeight& weight, int64_t rows) {
-  if (rows > 4) return kPanelsPerPiece;
+  if (rows > kFewRows) return kPanelsPerPiece;
   return std::max<int64_t>(1, kPieceBytes / weight.panel_stride());
-}
-
-// All panels of one matrix of the term's weight, for rows [row_begin, row_end).
-LinearTask linear_task(const LinearTerm& term, int matrix, int64_t row_begin, int64_t row_end) {
-  const CpuWeight& weight = cpu(*term.weight);
-  LinearTask task;
-  task.panels = weight.panels(matrix);
-  task.panel_stride = weight.panel_stride();
-  task.inputs = weight.inputs();
-  task.outputs = weight.outputs();
-  task.row_begin = row_begin;
-  task.row_end = row_end;
-  task.bias = term.bias == nullptr ? nullptr : cpu(*term.bias).values() + matrix * weight.outputs();
-  task.y = term.out.data;
-  task.y_stride = term.out.cols;
-  return task;
 }
 
 }  // namespace
 
-QuantizedRows CpuStream::QuantizedStorage::rows(int64_t rows, int64_t cols, int block) {
+void CpuStream::QuantizedStorage::grow(int64_t rows, int64_t cols, int block) {
   const auto grow = [](auto& vector, int64_t size) {
     if (vector.size() < static_cast<size_t>(size)) vector.resize(static_cast<size_t>(size));
   };
   grow(q, rows * cols);
   grow(d, rows * (cols / block));
-  grow(sums, rows * (cols / 16));
-  return {q.data(), d.data(), sums.data(), cols, block};
+  grow(sums, rows * (cols / block) * sums_per_block(block));
 }
 
 void CpuStream::for_rows(int64_t rows, int64_t work_per_row, const std::function<void(int64_t row)>& body) {
@@ -80,12 +65,39 @@ void CpuStream::rms_norm(Matrix x, const Weight& weight, float eps, Matrix out) 
   });
 }
 
-QuantizedRows CpuStream::quantize(Matrix x, int block) {
-  const QuantizedRows out = quantized_[block == 32 ? 0 : 1].rows(x.rows, x.cols, block);
-  for_rows(x.rows, x.cols * 2, [&](int64_t row) {
-    if (!kernels_.quantize_row(x.data + row * x.cols, row, out)) non_finite_ = true;
+void CpuStream::quantize(LinearInput& in, int block) {
+  QuantizedStorage& storage = quantized_[block == 32 ? 0 : 1];
+  struct Tile {
+    int64_t row, rows, group, index;
+  };
+  std::vector<Tile> tiles;
+  std::vector<QuantizedRows>& groups = in.quantized(block);
+  int64_t padded = 0;  // rows
+  for (size_t g = 0; g + 1 < in.starts.size(); ++g) {
+    const int64_t rows = in.starts[g + 1] - in.starts[g];
+    const int tile = kernels_.row_tile(std::max<int64_t>(rows, 1));
+    groups.push_back({nullptr, nullptr, nullptr, in.x.cols, block, tile});
+    for (int64_t i = 0; i * tile < rows; ++i, padded += tile)
+      tiles.push_back(
+          {in.starts[g] + i * tile, std::min<int64_t>(tile, rows - i * tile), static_cast<int64_t>(g), i});
+  }
+  storage.grow(padded, in.x.cols, block);
+  int64_t first = 0;
+  for (size_t g = 0; g + 1 < in.starts.size(); ++g) {
+    QuantizedRows& out = groups[g];
+    const int64_t blocks = first * out.blocks();
+    out.q = storage.q.data() + first * out.cols;
+    out.d = storage.d.data() + blocks;
+    out.sums = storage.sums.data() + blocks * sums_per_block(block);
+    first += (in.starts[g + 1] - in.starts[g] + out.tile - 1) / out.tile * out.tile;
+  }
+  const int64_t tile_elements = in.x.cols * 2 * (tiles.empty() ? 1 : tiles.front().rows);
+  for_rows(static_cast<int64_t>(tiles.size()), tile_elements, [&](int64_t i) {
+    const Tile& tile = tiles[static_cast<size_t>(i)];
+    const QuantizedRows& out = groups[static_cast<size_t>(tile.group)];
+    if (!kernels_.quantize_tile(in.x.data + tile.row * in.x.cols, tile.rows, tile.index, out))
+      non_finite_ = true;
   });
-  return out;
 }
 
 Matrix CpuStream::round_bf16(Matrix x) {
@@ -97,70 +109,69 @@ Matrix CpuStream::round_bf16(Matrix x) {
   return {rounded_.data(), x.rows, padded};
 }
 
-void CpuStream::prepare(LinearInput& in, const LinearTerm& term) {
+void CpuStream::add_pieces(LinearInput& in, const LinearTerm& term) {
   const CpuWeight& weight = cpu(*term.weight);
+  const bool packed = weight.layout() != nullptr;
   TERCET_CHECK(weight.inputs() == in.x.cols);
   TERCET_CHECK(term.out.cols == weight.outputs() && term.out.rows == in.x.rows);
   TERCET_CHECK(term.bias == nullptr || term.bias->inputs() == weight.outputs() * weight.stack_size());
-  if (weight.layout() != nullptr) {
-    QuantizedRows& rows = in.quantized[weight.layout()->block == 32 ? 0 : 1];
-    if (rows.q == nullptr) rows = quantize(in.x, weight.layout()->block);
-  } else if (weight.float_type() == FloatType::kBF16 && in.rounded.data == nullptr) {
-    in.rounded = round_bf16(in.x);
+  const int block = packed ? weight.layout()->activation_block() : 0;
+  if (packed && in.quantized(block).empty()) quantize(in, block);
+  if (weight.float_type() == FloatType::kBF16 && in.rounded.data == nullptr) in.rounded = round_bf16(in.x);
+  const int64_t panels = quant::num_panels(weight.outputs());
+  for (size_t group = 0; group + 1 < in.starts.size(); ++group) {
+    const auto matrix = static_cast<int>(group);
+    LinearPiece piece{&weight, {}, in.starts[group], packed ? &in.quantized(block)[group] : nullptr};
+    LinearTask& task = piece.task;
+    task.rows = in.starts[group + 1] - piece.first_row;
+    if (task.rows == 0) continue;
+    task.panels = weight.panels(matrix);
+    task.panel_stride = weight.panel_stride();
+    task.inputs = weight.inputs();
+    task.outputs = weight.outputs();
+    if (term.bias != nullptr) task.bias = cpu(*term.bias).values() + matrix * weight.outputs();
+    task.y = term.out.data + piece.first_row * term.out.cols;
+    task.y_stride = term.out.cols;
+    const int64_t grain = linear_grain(weight, task.rows);
+    for (int64_t panel = 0; panel < panels; panel += grain) {
+      task.panel_begin = panel;
+      task.panel_end = std::min(panel + grain, panels);
+      pieces_.push_back(piece);
+    }
   }
 }
 
-void CpuStream::multiply(const LinearInput& in, const CpuWeight& weight, const LinearTask& task) const {
-  if (weight.layout() != nullptr) {
-    kernels_.linear_packed(*weight.layout(), task, in.quantized[weight.layout()->block == 32 ? 0 : 1]);
+void CpuStream::multiply(const LinearInput& in, const LinearPiece& piece) const {
+  const CpuWeight& weight = *piece.weight;
+  if (piece.quantized != nullptr) {
+    kernels_.linear_packed(*weight.layout(), piece.task, *piece.quantized);
   } else {
     const Matrix x = weight.float_type() == FloatType::kBF16 ? in.rounded : in.x;
-    kernels_.linear_float(weight.float_type(), task, x.data, x.cols);
+    kernels_.linear_float(weight.float_type(), piece.task, x.data + piece.first_row * x.cols, x.cols);
   }
+}
+
+void CpuStream::linear(LinearInput& in, std::span<const LinearTerm> terms) {
+  pieces_.clear();
+  for (const LinearTerm& term : terms) add_pieces(in, term);
+  threads_.parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) multiply(in, pieces_[static_cast<size_t>(i)]);
+  });
 }
 
 void CpuStream::linear(Matrix x, std::span<const LinearTerm> terms) {
-  LinearInput in{x, {}, {}};
-  for (const LinearTerm& term : terms) {
-    const CpuWeight& weight = cpu(*term.weight);
-    prepare(in, term);
-    const LinearTask whole = linear_task(term, 0, 0, x.rows);
-    threads_.parallel_for(quant::num_panels(weight.outputs()), linear_grain(weight, x.rows),
-                          [&](int64_t begin, int64_t end, int) {
-                            LinearTask task = whole;
-                            task.panel_begin = begin;
-                            task.panel_end = end;
-                            multiply(in, weight, task);
-                          });
-  }
+  const int32_t starts[] = {0, static_cast<int32_t>(x.rows)};
+  LinearInput in{x, starts, {}, {}};
+  linear(in, terms);
 }
 
 void CpuStream::linear_by_route(Matrix x, const Routes& routes, std::span<const LinearTerm> terms) {
   const std::vector<int32_t>& starts = cpu(routes).starts;
-  LinearInput in{x, {}, {}};
-  std::vector<LinearTask> pieces;
-  for (const LinearTerm& term : terms) {
-    const CpuWeight& weight = cpu(*term.weight);
-    TERCET_CHECK(weight.stack_size() == static_cast<int>(starts.size()) - 1 && starts.back() == x.rows);
-    prepare(in, term);
-    pieces.clear();
-    for (int matrix = 0; matrix < weight.stack_size(); ++matrix) {
-      const int64_t row_begin = starts[static_cast<size_t>(matrix)];
-      const int64_t row_end = starts[static_cast<size_t>(matrix) + 1];
-      if (row_begin == row_end) continue;
-      const int64_t panels = quant::num_panels(weight.outputs());
-      const int64_t grain = linear_grain(weight, row_end - row_begin);
-      LinearTask task = linear_task(term, matrix, row_begin, row_end);
-      for (int64_t panel = 0; panel < panels; panel += grain) {
-        task.panel_begin = panel;
-        task.panel_end = std::min(panel + grain, panels);
-        pieces.push_back(task);
-      }
-    }
-    threads_.parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) multiply(in, weight, pieces[static_cast<size_t>(i)]);
-    });
-  }
+  TERCET_CHECK(starts.back() == x.rows);
+  for (const LinearTerm& term : terms)
+    TERCET_CHECK(cpu(*term.weight).stack_size() == static_cast<int>(starts.size()) - 1);
+  LinearInput in{x, starts, {}, {}};
+  linear(in, terms);
 }
 
 void CpuStream::rope(Matrix x, int head_dim, Matrix angles) {

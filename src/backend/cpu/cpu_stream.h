@@ -44,24 +44,36 @@ class CpuStream final : public Stream {
   struct QuantizedStorage {
     std::vector<int8_t> q;
     std::vector<float> d;
-    std::vector<int16_t> sums;
-    QuantizedRows rows(int64_t rows, int64_t cols, int block);
+    std::vector<int32_t> sums;
+    void grow(int64_t rows, int64_t cols, int block);
   };
   void for_rows(int64_t rows, int64_t work_per_row, const std::function<void(int64_t row)>& body);
-  QuantizedRows quantize(Matrix x, int block);
-  Matrix round_bf16(Matrix x);
-  // x, and x as the weights want it that it was prepared for.
+  // x, its rows in groups of their own matrices; and x as the weights want it, once one of them did.
   struct LinearInput {
     Matrix x;
-    QuantizedRows quantized[2];  // blocks of 32 and of 256
-    Matrix rounded;              // to BF16
+    std::span<const int32_t> starts;                         // the groups' first rows, and the end
+    std::vector<QuantizedRows> quantized_32, quantized_256;  // of each group
+    Matrix rounded = {};                                     // to BF16
+
+    std::vector<QuantizedRows>& quantized(int block) { return block == 32 ? quantized_32 : quantized_256; }
   };
-  void prepare(LinearInput& in, const LinearTerm& term);
-  void multiply(const LinearInput& in, const CpuWeight& weight, const LinearTask& task) const;
+  // Some panels of one matrix, times the rows of its group.
+  struct LinearPiece {
+    const CpuWeight* weight;
+    LinearTask task;
+    int64_t first_row;
+    const QuantizedRows* quantized;  // null for float weights
+  };
+  void quantize(LinearInput& in, int block);
+  Matrix round_bf16(Matrix x);
+  void add_pieces(LinearInput& in, const LinearTerm& term);
+  void multiply(const LinearInput& in, const LinearPiece& piece) const;
+  void linear(LinearInput& in, std::span<const LinearTerm> terms);
 
   const Kernels& kernels_;
   ThreadPool& threads_;
   QuantizedStorage quantized_[2];  // blocks of 32 and of 256
+  std::vector<LinearPiece> pieces_;
   std::vector<float> rounded_;
   AttentionScratch attention_scratch_;
   std::atomic<bool> non_finite_{false};

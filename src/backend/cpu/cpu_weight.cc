@@ -30,8 +30,7 @@ Result<Storage> storage_of(DType type, bool widen) {
   return Error{
       ErrorCode::kUnsupported,
       fmt::format(
-          "weights of type {} cannot be computed yet; use F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 or "
-          "Q2_K to Q6_K",
+          "weights of type {} cannot be computed: it is an integer type, or a format of intermediate results",
           dtype_name(type)),
       {}};
 }

@@ -8,7 +8,9 @@ namespace tercet::backend {
 namespace {
 
 constexpr Kernels kScalarKernels = {
-    .quantize_row = scalar::quantize_row,
+    .multiply_adds = scalar::multiply_adds,
+    .row_tile = scalar::row_tile,
+    .quantize_tile = scalar::quantize_tile,
     .linear_packed = scalar::linear_packed,
     .linear_float = scalar::linear_float,
     .round_row_bf16 = scalar::round_row_bf16,
@@ -19,6 +21,7 @@ constexpr Kernels kScalarKernels = {
     .gate = scalar::gate,
     .soft_cap = scalar::soft_cap,
     .rope = scalar::rope,
+    .quantize_head = scalar::quantize_head,
     .store_k = scalar::store_k,
     .store_v = scalar::store_v,
     .attention_segment = scalar::attention_segment,
@@ -32,6 +35,7 @@ std::string_view isa_name(Isa isa) {
   switch (isa) {
     case Isa::kScalar: return "scalar";
     case Isa::kAvx2: return "avx2";
+    case Isa::kAvxVnni: return "avxvnni";
     case Isa::kAvx512: return "avx512";
     case Isa::kAvx512Vnni: return "avx512vnni";
   }
@@ -45,6 +49,7 @@ bool isa_available(Isa isa) {
     case Isa::kAvx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
              __builtin_cpu_supports("f16c");
+    case Isa::kAvxVnni: return isa_available(Isa::kAvx2) && __builtin_cpu_supports("avxvnni");
     case Isa::kAvx512:
       return isa_available(Isa::kAvx2) && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -66,6 +71,7 @@ const Kernels& kernels(Isa isa) {
   switch (isa) {
     case Isa::kScalar: return kScalarKernels;
     case Isa::kAvx2: return avx2_kernels();
+    case Isa::kAvxVnni: return avxvnni_kernels();
     case Isa::kAvx512: return avx512_kernels();
     case Isa::kAvx512Vnni: return avx512vnni_kernels();
   }

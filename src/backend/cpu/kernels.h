@@ -16,37 +16,67 @@ namespace tercet::backend {
 
 enum class FloatType : uint8_t { kF32, kF16, kBF16 };
 
-// Rows of activations quantized to int8 per block of 32 or 256: x ~ d * q, |q| <= 127.
+// Words of sums for each block of activations (QuantizedRows).
+constexpr int sums_per_block(int block) { return block == 32 ? 1 : 12; }
+
+// Rows of activations quantized to int8 per block of 32 or 256: x ~ d * q, |q| <= 127. They lie in tiles of
+// `tile` rows, side by side; the last tile is padded with anything finite.
 struct QuantizedRows {
-  int8_t* q = nullptr;      // [rows, cols]
-  float* d = nullptr;       // [rows, cols / block]
-  int16_t* sums = nullptr;  // [rows, cols / 16]: sums of 16 consecutive q
+  int8_t* q = nullptr;  // [tiles, cols / 4, tile, 4]
+  float* d = nullptr;   // [tiles, cols / block, tile]
+  // [tiles, cols / block, sums_per_block, tile]: pairs of sums of consecutive q, the first in the low half. A
+  // block of 32: of its halves of 16. A block of 256: for each four sub-blocks of 16 a pair of the last and
+  // the second and one of the third and the first; then the same for sub-blocks of 32.
+  int32_t* sums = nullptr;
   int64_t cols = 0;
   int block = 32;
+  int tile = 1;
 
-  int8_t* q_row(int64_t row) const { return q + row * cols; }
-  float* d_row(int64_t row) const { return d + row * (cols / block); }
-  int16_t* sums_row(int64_t row) const { return sums + row * (cols / 16); }
+  int64_t blocks() const { return cols / block; }
+  int8_t* q_tile(int64_t i) const { return q + i * tile * cols; }
+  float* d_tile(int64_t i) const { return d + i * tile * blocks(); }
+  int32_t* sums_tile(int64_t i) const { return sums + i * tile * blocks() * sums_per_block(block); }
 };
 
-// Part of y = x W^T + bias: rows [row_begin, row_end) of x times panels [panel_begin, panel_end) of W.
+// Part of y = x W^T + bias: the outputs of panels [panel_begin, panel_end) of W.
 struct LinearTask {
   const std::byte* panels = nullptr;  // the whole weight
   int64_t panel_stride = 0;           // bytes
   int64_t inputs = 0;
   int64_t outputs = 0;
   int64_t panel_begin = 0, panel_end = 0;
-  int64_t row_begin = 0, row_end = 0;
+  int64_t rows = 0;
   const float* bias = nullptr;  // [outputs] or none
   float* y = nullptr;           // [rows, y_stride]
   int64_t y_stride = 0;
 };
 
+// Bytes of a KV element.
+constexpr int kv_element_bytes(KvType type) {
+  return type == KvType::kF32 ? 4 : type == KvType::kF16 || type == KvType::kBF16 ? 2 : 1;
+}
+// Bytes of one head's K or V in a block of 16 positions: K as [dim][16], V as [16][dim]. kInt8 has K as
+// [dim / 4][16][4], dim padded with zeros, and 16 float scales behind K and V.
+constexpr int64_t k_head_bytes(KvType type, int dim) {
+  return type == KvType::kInt8 ? (dim + 3) / 4 * 64 + 64 : int64_t{dim} * 16 * kv_element_bytes(type);
+}
+constexpr int64_t v_head_bytes(KvType type, int dim) {
+  return int64_t{dim} * 16 * kv_element_bytes(type) + (type == KvType::kInt8 ? 64 : 0);
+}
+// The scales behind a kInt8 head's elements, `dim` of each position.
+inline const float* kv_scales(const std::byte* head, int dim) {
+  return reinterpret_cast<const float*>(head + int64_t{dim} * 16);
+}
+
 // Queries that share a KV head and a block table. Row r reads positions [first[r], last[r]].
 struct AttentionTile {
-  static constexpr int kMaxRows = 16;
+  static constexpr int kMaxRows = 48;
   int num_rows = 0;
   const float* q[kMaxRows];  // [k_dim] each
+  // Of kInt8: the same quantized, padded with zeros to a multiple of 4; its scale, and the sum of its codes.
+  const int8_t* q8[kMaxRows];
+  float q8_scale[kMaxRows];
+  int q8_sum[kMaxRows];
   int first[kMaxRows];
   int last[kMaxRows];
   const int32_t* table = nullptr;  // block ids
@@ -71,8 +101,14 @@ struct AttentionPartial {
 inline constexpr int kAttentionSegment = 256;
 
 struct Kernels {
-  // Quantizes one row of `cols` values into row `row` of `out`. False when a value is not finite.
-  bool (*quantize_row)(const float* x, int64_t row, const QuantizedRows& out);
+  // As many integer multiply-adds as the processor can do, from registers: what bounds linear layers over
+  // many rows. Returns how many `rounds` rounds are.
+  int64_t (*multiply_adds)(int64_t rounds);
+  // The tile in which linear_packed wants `rows` rows.
+  int (*row_tile)(int64_t rows);
+  // Quantizes up to `tile` rows of `cols` values into tile `index` of `out`. False when a value is not
+  // finite.
+  bool (*quantize_tile)(const float* x, int64_t rows, int64_t index, const QuantizedRows& out);
   void (*linear_packed)(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x);
   // x: [rows, x_stride]; for BF16 weights x is rounded already and padded with zeros to a multiple of 32
   // columns.
@@ -90,6 +126,8 @@ struct Kernels {
   // Rotates pairs (x[i], x[i + half]) for i < half by the angles whose cosines and sines are given.
   void (*rope)(float* x, const float* cos, const float* sin, int half);
 
+  // x ~ scale * q, |q| <= 127, by the rule for activations. Returns the scale.
+  float (*quantize_head)(const float* x, int dim, int8_t* q);
   // One token's K or V of one head into position `slot` of a block: K [dim][16], V [16][dim].
   void (*store_k)(KvType type, const float* k, int dim, int slot, std::byte* block);
   void (*store_v)(KvType type, const float* v, int dim, int slot, std::byte* block);
@@ -100,8 +138,9 @@ struct Kernels {
   void (*attention_finish)(int num_rows, int v_dim, const AttentionPartial& partial, float* const* out);
 };
 
-enum class Isa : uint8_t { kScalar, kAvx2, kAvx512, kAvx512Vnni };
-inline constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Vnni};
+// In ascending order of speed.
+enum class Isa : uint8_t { kScalar, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni };
+inline constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni};
 
 std::string_view isa_name(Isa isa);
 // Whether this processor and operating system can run it.
@@ -109,9 +148,6 @@ bool isa_available(Isa isa);
 Isa best_isa();
 // The table of an available instruction set.
 const Kernels& kernels(Isa isa);
-
-// Bytes of a KV element.
-constexpr int kv_type_bytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
 
 // Float weights in panels of 16 outputs: F32 and F16 [inputs][16]; BF16 [inputs / 2][16][2], inputs padded
 // with zeros to a multiple of 32.

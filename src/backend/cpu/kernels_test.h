@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -133,8 +134,8 @@ TEST_P(KernelsTest, ReportsValuesThatAreNotFinite) {
       EXPECT_FALSE(tested().rms_norm(x.data(), out.data(), 64, 1e-5f, out.data()));
       std::vector<int8_t> q(64);
       std::vector<float> d(2);
-      std::vector<int16_t> sums(4);
-      EXPECT_FALSE(tested().quantize_row(x.data(), 0, {q.data(), d.data(), sums.data(), 64, 32}));
+      std::vector<int32_t> sums(2);
+      EXPECT_FALSE(tested().quantize_tile(x.data(), 1, 0, {q.data(), d.data(), sums.data(), 64, 32, 1}));
     }
   }
 }
@@ -142,14 +143,18 @@ TEST_P(KernelsTest, ReportsValuesThatAreNotFinite) {
 struct Quantized {
   std::vector<int8_t> q;
   std::vector<float> d;
-  std::vector<int16_t> sums;
+  std::vector<int32_t> sums;
   QuantizedRows view;
 
-  Quantized(const Kernels& kernels, const std::vector<float>& x, int64_t rows, int64_t cols, int block)
-      : q(x.size()), d(x.size() / static_cast<size_t>(block)), sums(x.size() / 16) {
-    view = {q.data(), d.data(), sums.data(), cols, block};
-    for (int64_t row = 0; row < rows; ++row)
-      EXPECT_TRUE(kernels.quantize_row(x.data() + row * cols, row, view));
+  Quantized(const Kernels& kernels, const float* x, int64_t rows, int64_t cols, int block, int tile) {
+    const int64_t padded = (rows + tile - 1) / tile * tile;
+    q.resize(static_cast<size_t>(padded * cols), 77);
+    d.resize(static_cast<size_t>(padded * cols / block), 3);
+    sums.resize(static_cast<size_t>(padded * cols / block * sums_per_block(block)), 5);
+    view = {q.data(), d.data(), sums.data(), cols, block, tile};
+    for (int64_t row = 0; row < rows; row += tile)
+      EXPECT_TRUE(
+          kernels.quantize_tile(x + row * cols, std::min<int64_t>(tile, rows - row), row / tile, view));
   }
 };
 
@@ -160,11 +165,14 @@ TEST_P(KernelsTest, QuantizesActivations) {
       std::fill(x.begin() + 256, x.begin() + 512, 0.0f);
       // Halves: ties round to even.
       for (int i = 0; i < 16; ++i) x[static_cast<size_t>(i)] = spread * (static_cast<float>(i) + 0.5f);
-      const Quantized a(scalar(), x, 2, 768, block), b(tested(), x, 2, 768, block);
-      expect_same_bits(a.q, b.q, "q");
-      expect_same_bits(a.d, b.d, "d");
-      expect_same_bits(a.sums, b.sums, "sums");
-      for (int8_t q : b.q) ASSERT_GE(q, -127);
+      for (int tile : {1, 2, 3}) {
+        const Quantized a(scalar(), x.data(), 2, 768, block, tile),
+            b(tested(), x.data(), 2, 768, block, tile);
+        expect_same_bits(a.q, b.q, "q");
+        expect_same_bits(a.d, b.d, "d");
+        expect_same_bits(a.sums, b.sums, "sums");
+        for (int8_t q : b.q) ASSERT_GE(q, -127);
+      }
     }
   }
 }
@@ -199,6 +207,9 @@ class PackedWeights {
       for (int i = at.d; i < end; i += 2) {
         const uint16_t half = f32_to_f16(normal(random));
         std::memcpy(panel + i, &half, 2);
+        if (layout_.e8m0)
+          for (int j = i; j < i + 2; ++j)
+            panel[j] = static_cast<std::byte>(random() % 8 == 0 ? 0 : 100 + random() % 40);
       }
       panel += at.size;
     }
@@ -208,40 +219,48 @@ class PackedWeights {
   std::vector<std::byte> panels_;
 };
 
-constexpr DType kPackedTypes[] = {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ8_0,
-                                  DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+inline std::vector<DType> packed_types() {
+  std::vector<DType> types;
+  for (const DTypeInfo& info : dtype_table())
+    if (quant::packed_layout(info.type) != nullptr) types.push_back(info.type);
+  return types;
+}
 
 TEST_P(KernelsTest, PackedLinearForEveryFormatSizeAndRowCount) {
-  for (DType type : kPackedTypes) {
-    const int block = quant::packed_layout(type)->block;
+  for (DType type : packed_types()) {
+    const int block = quant::packed_layout(type)->activation_block();
+    const int unit = std::max(block, dtype_info(type).block_elements);
     for (int64_t blocks : {1, 2, 3, 9}) {
       for (int64_t outputs : {5, 16, 35}) {
-        const int64_t inputs = blocks * block;
+        const int64_t inputs = blocks * unit;
         const PackedWeights weights(type, outputs, inputs, random_);
         const std::vector<float> bias = values(outputs);
-        const int64_t max_rows = blocks == 3 ? 17 : 5;
+        const int64_t max_rows = blocks == 3 ? 31 : 5;
         std::vector<float> x = values(max_rows * inputs, 2);
         // The largest sums: every code times 127.
         std::fill(x.begin(), x.begin() + inputs, 5.0f);
-        const Quantized q(scalar(), x, max_rows, inputs, block);
-        for (int64_t rows = 1; rows <= max_rows; ++rows) {
-          LinearTask task{weights.panels(),
-                          weights.stride(),
-                          inputs,
-                          outputs,
-                          0,
-                          quant::num_panels(outputs),
-                          0,
-                          rows,
-                          rows % 2 == 0 ? bias.data() : nullptr,
-                          nullptr,
-                          outputs + 3};
-          std::vector<float> a(static_cast<size_t>(rows * (outputs + 3)), -1.0f), b = a;
-          task.y = a.data();
-          scalar().linear_packed(weights.layout(), task, q.view);
-          task.y = b.data();
+        const int64_t y_stride = outputs + 3;
+        std::vector<float> expected(static_cast<size_t>(max_rows * y_stride), -1.0f);
+        LinearTask task{weights.panels(),
+                        weights.stride(),
+                        inputs,
+                        outputs,
+                        0,
+                        quant::num_panels(outputs),
+                        max_rows,
+                        blocks % 2 == 0 ? bias.data() : nullptr,
+                        expected.data(),
+                        y_stride};
+        scalar().linear_packed(weights.layout(), task,
+                               Quantized(scalar(), x.data(), max_rows, inputs, block, 1).view);
+        // A pass of any number of rows: the bits of the first so many.
+        for (int64_t rows = 1; rows <= max_rows; rows += rows < 17 ? 1 : 7) {
+          const Quantized q(tested(), x.data(), rows, inputs, block, tested().row_tile(rows));
+          std::vector<float> got(static_cast<size_t>(rows * y_stride), -1.0f);
+          task.rows = rows;
+          task.y = got.data();
           tested().linear_packed(weights.layout(), task, q.view);
-          expect_same_bits(a, b,
+          expect_same_bits({expected.begin(), expected.begin() + rows * y_stride}, got,
                            std::string(dtype_name(type)) + ", " + std::to_string(rows) + " rows of " +
                                std::to_string(inputs));
         }
@@ -281,7 +300,6 @@ TEST_P(KernelsTest, FloatLinearForEveryTypeSizeAndRowCount) {
                           outputs,
                           0,
                           quant::num_panels(outputs),
-                          0,
                           rows,
                           rows % 2 == 0 ? bias.data() : nullptr,
                           nullptr,
@@ -299,11 +317,12 @@ TEST_P(KernelsTest, FloatLinearForEveryTypeSizeAndRowCount) {
 }
 
 TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
-  for (KvType type : {KvType::kF32, KvType::kF16}) {
+  for (KvType type :
+       {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8, KvType::kE4M3, KvType::kE5M2}) {
     for (const auto& [k_dim, v_dim] : {std::pair(8, 8), {20, 20}, {64, 64}, {40, 24}, {12, 36}}) {
       constexpr int kBlocks = 40;
-      const int64_t k_bytes = int64_t{k_dim} * 16 * kv_type_bytes(type);
-      const int64_t v_bytes = int64_t{v_dim} * 16 * kv_type_bytes(type);
+      const int64_t k_bytes = k_head_bytes(type, k_dim);
+      const int64_t v_bytes = v_head_bytes(type, v_dim);
       std::vector<std::byte> k(static_cast<size_t>(kBlocks * k_bytes + 64)), k_tested = k;
       std::vector<std::byte> v(static_cast<size_t>(kBlocks * v_bytes + 64)), v_tested = v;
       std::vector<int32_t> table(kBlocks);
@@ -318,8 +337,9 @@ TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
       }
       ASSERT_EQ(k, k_tested);
       ASSERT_EQ(v, v_tested);
-      for (int rows : {1, 2, 3, 4, 7, 16}) {
+      for (int rows : {1, 2, 3, 4, 5, 7, 16, 48}) {
         const std::vector<float> q = values(rows * k_dim);
+        std::vector<std::vector<int8_t>> q8_codes(static_cast<size_t>(rows));
         AttentionTile tile;
         tile.num_rows = rows;
         tile.table = table.data();
@@ -329,7 +349,12 @@ TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
         tile.scale = 0.3f, tile.soft_cap = rows % 2 == 0 ? 20.0f : 0.0f;
         for (int r = 0; r < rows; ++r) {
           tile.q[r] = q.data() + r * k_dim;
-          tile.last[r] = 5 + r * 37;
+          q8_codes[static_cast<size_t>(r)].assign(static_cast<size_t>((k_dim + 3) / 4 * 4), 0);
+          int8_t* codes = q8_codes[static_cast<size_t>(r)].data();
+          tile.q8[r] = codes;
+          tile.q8_scale[r] = tested().quantize_head(tile.q[r], k_dim, codes);
+          tile.q8_sum[r] = std::accumulate(codes, codes + k_dim, 0);
+          tile.last[r] = 5 + r % 17 * 37;
           tile.first[r] = r % 3 == 0 ? 0 : std::max(0, tile.last[r] - 50);
         }
         compare_attention(tile);

@@ -23,6 +23,7 @@
 #include <simde/x86/avx512/cvt.h>
 #include <simde/x86/avx512/div.h>
 #include <simde/x86/avx512/dpbusd.h>
+#include <simde/x86/avx512/dpwssd.h>
 #include <simde/x86/avx512/loadu.h>
 #include <simde/x86/avx512/maddubs.h>
 #include <simde/x86/avx512/max.h>
@@ -33,6 +34,7 @@
 #include <simde/x86/avx512/or.h>
 #include <simde/x86/avx512/set1.h>
 #include <simde/x86/avx512/setzero.h>
+#include <simde/x86/avx512/shuffle.h>
 #include <simde/x86/avx512/slli.h>
 #include <simde/x86/avx512/srli.h>
 #include <simde/x86/avx512/storeu.h>
@@ -50,6 +52,7 @@
 #undef _mm512_fmadd_ps
 #undef _mm512_fmsub_ps
 #undef _mm512_madd_epi16
+#undef _mm512_srai_epi16
 #undef _mm512_srai_epi32
 
 namespace tercet::backend {
@@ -119,6 +122,15 @@ inline __m512i _mm512_cvttps_epi32(__m512 a) {
 inline __m512i _mm512_cvtepu8_epi16(__m256i a) {
   return int_halves([&](int i) { return _mm256_cvtepu8_epi16(half_of(a, i)); });
 }
+inline __m512i _mm512_cvtepu16_epi32(__m256i a) {
+  return int_halves([&](int i) { return _mm256_cvtepu16_epi32(half_of(a, i)); });
+}
+inline __m512i _mm512_cvtepi8_epi32(__m128i a) {
+  return int_halves([&](int i) { return _mm256_cvtepi8_epi32(i == 0 ? a : _mm_unpackhi_epi64(a, a)); });
+}
+inline __m512i _mm512_cvtepu8_epi32(__m128i a) {
+  return int_halves([&](int i) { return _mm256_cvtepu8_epi32(i == 0 ? a : _mm_unpackhi_epi64(a, a)); });
+}
 // The low byte of each lane.
 inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
   const simde__m512i_private lanes = simde__m512i_to_private(a);
@@ -129,6 +141,12 @@ inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
 
 inline __m512i _mm512_srai_epi32(__m512i a, unsigned imm8) {
   return int_halves([&](int i) { return _mm256_srai_epi32(half_of(a, i), static_cast<int>(imm8)); });
+}
+inline __m512i _mm512_srai_epi16(__m512i a, unsigned imm8) {
+  return int_halves([&](int i) { return _mm256_srai_epi16(half_of(a, i), static_cast<int>(imm8)); });
+}
+inline __m512i _mm512_broadcast_i32x4(__m128i a) {
+  return int_halves([&](int) { return _mm256_broadcastsi128_si256(a); });
 }
 inline __m512i _mm512_madd_epi16(__m512i a, __m512i b) {
   return int_halves([&](int i) { return _mm256_madd_epi16(half_of(a, i), half_of(b, i)); });

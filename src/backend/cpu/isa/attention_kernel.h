@@ -1,7 +1,7 @@
-// Attention over the paged cache for any sixteen-lane vector type V. For scores the lanes are the 16 keys of
-// a block and the chain runs over the head's dimensions; for P V the lanes are dimensions and the chain runs
-// over positions. Rows of a tile share the loads of K and V; what a row computes does not depend on its
-// neighbours.
+// Attention over the paged cache for any sixteen-lane vector type V and the integer operations Ops of the
+// same instruction set. For scores the lanes are the 16 keys of a block and the chain runs over the head's
+// dimensions; for P V the lanes are dimensions and the chain runs over positions. Rows of a tile share the
+// loads of K and V; what a row computes does not depend on its neighbours.
 #pragma once
 
 #include <algorithm>
@@ -14,132 +14,282 @@
 
 namespace tercet::backend {
 
-template <class V, KvType type>
+template <class V, class Ops, KvType type>
 struct AttentionKernel {
-  static constexpr int kRows = 4;  // rows whose accumulators are in registers at once
+  // Rows, and vectors of keys or dimensions, whose accumulators are in registers at once.
+  static constexpr int kRows = V::kManyRegisters ? 8 : 4;
+  static constexpr int kVectors = V::kManyRegisters ? 2 : 1;
   static constexpr int kBlocks = kAttentionSegment / 16;
+  static constexpr int kElementBytes = kv_element_bytes(type);
 
   static V load(const std::byte* base, int64_t index) {
-    if constexpr (type == KvType::kF32) return V::load(reinterpret_cast<const float*>(base) + index);
-    return V::load_f16(reinterpret_cast<const uint16_t*>(base) + index);
+    const std::byte* p = base + index * kElementBytes;
+    if constexpr (type == KvType::kF32) return V::load(reinterpret_cast<const float*>(p));
+    if constexpr (type == KvType::kF16) return V::load_f16(reinterpret_cast<const uint16_t*>(p));
+    if constexpr (type == KvType::kBF16) return V::load_bf16(reinterpret_cast<const uint16_t*>(p));
+    if constexpr (type == KvType::kE4M3) return V::load_e4m3(reinterpret_cast<const uint8_t*>(p));
+    if constexpr (type == KvType::kE5M2) return V::load_e5m2(reinterpret_cast<const uint8_t*>(p));
+    return V::load_i8(reinterpret_cast<const int8_t*>(p));
   }
 
-  // The part of the segment that row r reads, as positions within it; empty when first > last.
+  // The part of the segment that a row reads, as positions within it; empty when first > last.
   struct Range {
     int first, last;
   };
-  static Range range(const AttentionTile& tile, int segment, int row) {
-    const int begin = segment * kAttentionSegment;
-    return {std::max(tile.first[row] - begin, 0), std::min(tile.last[row] - begin, kAttentionSegment - 1)};
-  }
-  static Range union_of(const Range* ranges, int rows) {
-    Range all{kAttentionSegment, -1};
-    for (int r = 0; r < rows; ++r) {
-      if (ranges[r].first > ranges[r].last) continue;
-      all = {std::min(all.first, ranges[r].first), std::max(all.last, ranges[r].last)};
-    }
-    return all;
-  }
-
+  // R rows of a tile at a segment.
   template <int R>
-  static void scores(const AttentionTile& tile, int first_row, const std::byte* k, V* out) {
-    V acc[R];
-    for (V& value : acc) value = V::all(0);
-    for (int d = 0; d < tile.k_dim; ++d) {
-      const V keys = load(k, d * 16);
-      for (int r = 0; r < R; ++r) acc[r] = fma(V::all(tile.q[first_row + r][d]), keys, acc[r]);
+  struct Rows {
+    const AttentionTile& tile;
+    int segment;
+    int index[R];  // in the tile; the last one may come again
+    Range range[R];
+    Range all;  // first to last position that any of them reads
+
+    const std::byte* k(int block) const {
+      return tile.k + tile.table[segment * kBlocks + block] * tile.k_stride;
     }
+    const std::byte* v(int block) const {
+      return tile.v + tile.table[segment * kBlocks + block] * tile.v_stride;
+    }
+  };
+
+  // Unscaled scores of the keys of kVectors blocks. `next` is what to ask memory for meanwhile.
+  template <int R>
+  static void dots(const Rows<R>& rows, const std::byte* const* k, const std::byte* const* next,
+                   V (&out)[R][kVectors]) {
+    const float* q[R];
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      acc[r] = acc[r] * V::all(tile.scale);
-      out[r] =
-          tile.soft_cap == 0 ? acc[r] : V::all(tile.soft_cap) * vec::tanh(acc[r] / V::all(tile.soft_cap));
+      q[r] = rows.tile.q[rows.index[r]];
+#pragma GCC unroll 2
+      for (int b = 0; b < kVectors; ++b) out[r][b] = V::all(0);
     }
-  }
-
-  // p[r][256]: exponentials, zero where row r does not read; fills max and sum.
-  template <int R>
-  static void probabilities(const AttentionTile& tile, int segment, int first_row, const Range* ranges,
-                            Range all, float (*p)[kAttentionSegment], AttentionPartial& out) {
-    const V minus_infinity = V::all(-std::numeric_limits<float>::infinity());
-    V max_lanes[R];
-    for (V& value : max_lanes) value = minus_infinity;
-    for (int b = all.first / 16; b <= all.last / 16; ++b) {
-      const std::byte* k = tile.k + tile.table[segment * kBlocks + b] * tile.k_stride;
-      V block_scores[R];
-      scores<R>(tile, first_row, k, block_scores);
+#pragma GCC unroll 1
+    for (int d = 0; d < rows.tile.k_dim; ++d) {
+      V keys[kVectors];
+#pragma GCC unroll 2
+      for (int b = 0; b < kVectors; ++b) {
+        keys[b] = load(k[b], d * 16);
+        Ops::prefetch_near(next[b] + d * 16 * kElementBytes);
+      }
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
-        const V upto = select(V::first(ranges[r].last + 1 - b * 16), block_scores[r], minus_infinity);
-        const V masked = select(V::first(ranges[r].first - b * 16), minus_infinity, upto);
-        masked.store(p[r] + b * 16);
-        max_lanes[r] = max(max_lanes[r], masked);
+        const V query = V::all(q[r][d]);
+#pragma GCC unroll 2
+        for (int b = 0; b < kVectors; ++b) out[r][b] = fma(query, keys[b], out[r][b]);
       }
     }
+  }
+
+  // The same with int8 queries and keys [k_dim / 4][16][4]: exact integers, times both scales.
+  template <int R>
+  static void dots_i8(const Rows<R>& rows, const std::byte* const* k, const std::byte* const* next,
+                      V (&out)[R][kVectors]) {
+    using I = typename Ops::I;
+    const int groups = (rows.tile.k_dim + 3) / 4;
+    alignas(64) float dot[R][kVectors][16];
+    for (int lane = 0; lane < 16; lane += Ops::kRows) {
+      I acc[R][kVectors];
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const I start = Ops::kVnni ? Ops::all32(-128 * rows.tile.q8_sum[rows.index[r]]) : Ops::zero();
+#pragma GCC unroll 2
+        for (int b = 0; b < kVectors; ++b) acc[r][b] = start;
+      }
+      for (int g = 0; g < groups; ++g) {
+        I keys[kVectors];
+#pragma GCC unroll 2
+        for (int b = 0; b < kVectors; ++b) {
+          keys[b] = Ops::load(k[b] + g * 64 + lane * 4);
+          if (Ops::kVnni) keys[b] = Ops::flip_sign_bits(keys[b]);
+          Ops::prefetch_near(next[b] + g * 64);
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+          const I query = Ops::broadcast4(rows.tile.q8[rows.index[r]] + g * 4);
+#pragma GCC unroll 2
+          for (int b = 0; b < kVectors; ++b) {
+            if constexpr (Ops::kVnni) {
+              acc[r][b] = Ops::dot4(acc[r][b], keys[b], query);
+            } else {
+              acc[r][b] = Ops::madd_add(acc[r][b], Ops::products_signed(keys[b], query), Ops::all16(1));
+            }
+          }
+        }
+      }
+      for (int r = 0; r < R; ++r)
+        for (int b = 0; b < kVectors; ++b) Ops::store_f32(dot[r][b] + lane, Ops::to_float(acc[r][b]));
+    }
+    for (int b = 0; b < kVectors; ++b) {
+      const V scales = V::load(kv_scales(k[b], groups * 4));
+      for (int r = 0; r < R; ++r)
+        out[r][b] = V::load(dot[r][b]) * scales * V::all(rows.tile.q8_scale[rows.index[r]]);
+    }
+  }
+
+  // Scores into p[r][256], minus infinity where row r does not read; and the largest of each lane.
+  template <int R>
+  static void scores(const Rows<R>& rows, float (*p)[kAttentionSegment], V* max_lanes) {
+    const V minus_infinity = V::all(-std::numeric_limits<float>::infinity());
+    const float cap = rows.tile.soft_cap;
+    for (int r = 0; r < R; ++r) max_lanes[r] = minus_infinity;
+    const int last = rows.all.last / 16;
+    for (int block = rows.all.first / 16; block <= last; block += kVectors) {
+      const std::byte *k[kVectors], *next[kVectors];
+      for (int b = 0; b < kVectors; ++b) {
+        k[b] = rows.k(std::min(block + b, last));
+        next[b] = rows.k(std::min(block + kVectors + b, last));
+      }
+      V dot[R][kVectors];
+      if constexpr (type == KvType::kInt8) {
+        dots_i8<R>(rows, k, next, dot);
+      } else {
+        dots<R>(rows, k, next, dot);
+      }
+      for (int b = 0; b < std::min(kVectors, last - block + 1); ++b) {
+        const int first_key = (block + b) * 16;
+        for (int r = 0; r < R; ++r) {
+          V score = dot[r][b] * V::all(rows.tile.scale);
+          if (cap != 0) score = V::all(cap) * vec::tanh(score / V::all(cap));
+          score = select(V::first(rows.range[r].last + 1 - first_key), score, minus_infinity);
+          score = select(V::first(rows.range[r].first - first_key), minus_infinity, score);
+          score.store(p[r] + first_key);
+          max_lanes[r] = max(max_lanes[r], score);
+        }
+      }
+    }
+  }
+
+  // p[r][256] becomes exponentials, with int8 times the scale of the value that each will weigh; fills max
+  // and sum.
+  template <int R>
+  static void exponentials(const Rows<R>& rows, const V* max_lanes, float (*p)[kAttentionSegment],
+                           AttentionPartial& out) {
     for (int r = 0; r < R; ++r) {
-      if (ranges[r].first > ranges[r].last) {
-        out.max[first_row + r] = -std::numeric_limits<float>::infinity();
-        out.sum[first_row + r] = 0;
+      const int index = rows.index[r];
+      if (rows.range[r].first > rows.range[r].last) {
+        out.max[index] = -std::numeric_limits<float>::infinity();
+        out.sum[index] = 0;
         continue;
       }
       const float max = max_lane(max_lanes[r]);
       V sums = V::all(0);
-      for (int b = all.first / 16; b <= all.last / 16; ++b) {
-        const V e = vec::exp(V::load(p[r] + b * 16) - V::all(max));
-        e.store(p[r] + b * 16);
+      for (int b = rows.all.first / 16; b <= rows.all.last / 16; ++b) {
+        V e = vec::exp(V::load(p[r] + b * 16) - V::all(max));
         sums = sums + e;
+        if constexpr (type == KvType::kInt8) e = e * V::load(kv_scales(rows.v(b), rows.tile.v_dim));
+        e.store(p[r] + b * 16);
       }
-      out.max[first_row + r] = max;
-      out.sum[first_row + r] = tree_sum(sums);
+      out.max[index] = max;
+      out.sum[index] = tree_sum(sums);
+    }
+  }
+
+  // acc += p V for positions [begin, end) of a block, at dimension d.
+  template <int R, bool kWhole>
+  static void weigh_block(const Rows<R>& rows, int block, int begin, int end, int d, const std::byte* next,
+                          const float (*p)[kAttentionSegment], V (&acc)[R][kVectors]) {
+    const int v_dim = rows.tile.v_dim;
+    const int step = d + 16 < v_dim ? 16 : 0;  // to the second vector, if there is one
+    const std::byte* v = rows.v(block);
+    for (int i = begin; i < end; ++i) {
+      V values[kVectors];
+#pragma GCC unroll 2
+      for (int b = 0; b < kVectors; ++b) values[b] = load(v, i * v_dim + d + b * step);
+      Ops::prefetch_near(next + (i * v_dim + d) * kElementBytes);
+      const int position = block * 16 + i;
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        if (!kWhole && (position < rows.range[r].first || position > rows.range[r].last)) continue;
+        const V weight = V::all(p[r][position]);
+#pragma GCC unroll 2
+        for (int b = 0; b < kVectors; ++b) acc[r][b] = fma(weight, values[b], acc[r][b]);
+      }
     }
   }
 
   template <int R>
-  static void weigh_values(const AttentionTile& tile, int segment, int first_row, const Range* ranges,
-                           Range all, const float (*p)[kAttentionSegment], AttentionPartial& out) {
-    for (int d = 0; d < tile.v_dim; d += 16) {
-      V acc[R];
-      for (V& value : acc) value = V::all(0);
-      for (int b = all.first / 16; b <= all.last / 16; ++b) {
-        const std::byte* v = tile.v + tile.table[segment * kBlocks + b] * tile.v_stride;
-        bool whole = true;
-        for (int r = 0; r < R; ++r)
-          whole = whole && ranges[r].first <= b * 16 && ranges[r].last >= b * 16 + 15;
-        const int begin = std::max(all.first - b * 16, 0), end = std::min(all.last - b * 16, 15) + 1;
-        for (int i = begin; i < end; ++i) {
-          const V values = load(v, i * tile.v_dim + d);
-          const int position = b * 16 + i;
-          for (int r = 0; r < R; ++r)
-            if (whole || (position >= ranges[r].first && position <= ranges[r].last))
-              acc[r] = fma(V::all(p[r][position]), values, acc[r]);
+  static void weigh_values(const Rows<R>& rows, const float (*p)[kAttentionSegment], AttentionPartial& out) {
+    const int v_dim = rows.tile.v_dim, last = rows.all.last / 16;
+    bool whole[kBlocks];  // blocks that every row reads all of
+    for (int b = 0; b < kBlocks; ++b) {
+      whole[b] = true;
+      for (const Range& range : rows.range)
+        whole[b] = whole[b] && range.first <= b * 16 && range.last >= b * 16 + 15;
+    }
+    for (int d = 0; d < v_dim; d += 16 * kVectors) {
+      V acc[R][kVectors];
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+        for (int b = 0; b < kVectors; ++b) acc[r][b] = V::all(0);
+      for (int b = rows.all.first / 16; b <= last; ++b) {
+        const std::byte* next = rows.v(std::min(b + 1, last));
+        if (whole[b]) {
+          weigh_block<R, true>(rows, b, 0, 16, d, next, p, acc);
+        } else {
+          const int begin = std::max(rows.all.first - b * 16, 0);
+          const int end = std::min(rows.all.last - b * 16, 15) + 1;
+          weigh_block<R, false>(rows, b, begin, end, d, next, p, acc);
         }
       }
-      const int count = std::min(tile.v_dim - d, 16);
-      for (int r = 0; r < R; ++r) acc[r].store_partial(out.o + (first_row + r) * tile.v_dim + d, count);
+      for (int r = 0; r < R; ++r)
+        for (int b = 0; b < kVectors && d + b * 16 < v_dim; ++b)
+          acc[r][b].store_partial(out.o + rows.index[r] * v_dim + d + b * 16,
+                                  std::min(v_dim - d - b * 16, 16));
     }
   }
 
+  // Rows [first_row, first_row + count), count at most R.
   template <int R>
-  static void rows(const AttentionTile& tile, int segment, int first_row, AttentionPartial& out) {
+  static void some_rows(const AttentionTile& tile, int segment, int first_row, int count,
+                        AttentionPartial& out) {
     alignas(64) float p[R][kAttentionSegment];
-    Range ranges[R];
-    for (int r = 0; r < R; ++r) ranges[r] = range(tile, segment, first_row + r);
-    const Range all = union_of(ranges, R);
-    probabilities<R>(tile, segment, first_row, ranges, all, p, out);
-    weigh_values<R>(tile, segment, first_row, ranges, all, p, out);
+    Rows<R> rows{tile, segment, {}, {}, {kAttentionSegment, -1}};
+    const int begin = segment * kAttentionSegment;
+    for (int r = 0; r < R; ++r) {
+      const int index = rows.index[r] = first_row + std::min(r, count - 1);
+      Range& range = rows.range[r];
+      range = {std::max(tile.first[index] - begin, 0),
+               std::min(tile.last[index] - begin, kAttentionSegment - 1)};
+      if (range.first > range.last) continue;
+      rows.all = {std::min(rows.all.first, range.first), std::max(rows.all.last, range.last)};
+    }
+    V max_lanes[R];
+    scores<R>(rows, p, max_lanes);
+    exponentials<R>(rows, max_lanes, p, out);
+    weigh_values<R>(rows, p, out);
   }
 
   static void run(const AttentionTile& tile, int segment, AttentionPartial& out) {
-    int row = 0;
-    for (; row + kRows <= tile.num_rows; row += kRows) rows<kRows>(tile, segment, row, out);
-    for (; row + 2 <= tile.num_rows; row += 2) rows<2>(tile, segment, row, out);
-    for (; row < tile.num_rows; ++row) rows<1>(tile, segment, row, out);
+    for (int row = 0; row < tile.num_rows; row += kRows) {
+      const int count = std::min(kRows, tile.num_rows - row);
+      if (count > 6) {
+        some_rows<kRows>(tile, segment, row, count, out);
+      } else if (count > 4) {
+        some_rows<std::min(kRows, 6)>(tile, segment, row, count, out);
+      } else if (count > 2) {
+        some_rows<4>(tile, segment, row, count, out);
+      } else if (count > 1) {
+        some_rows<2>(tile, segment, row, count, out);
+      } else {
+        some_rows<1>(tile, segment, row, count, out);
+      }
+    }
   }
 };
 
-template <class V>
+template <class V, class Ops>
 struct AttentionKernels {
   static void segment(const AttentionTile& tile, int segment, AttentionPartial& out) {
-    if (tile.type == KvType::kF32) return AttentionKernel<V, KvType::kF32>::run(tile, segment, out);
-    return AttentionKernel<V, KvType::kF16>::run(tile, segment, out);
+    switch (tile.type) {
+      case KvType::kF32: return AttentionKernel<V, Ops, KvType::kF32>::run(tile, segment, out);
+      case KvType::kF16: return AttentionKernel<V, Ops, KvType::kF16>::run(tile, segment, out);
+      case KvType::kBF16: return AttentionKernel<V, Ops, KvType::kBF16>::run(tile, segment, out);
+      case KvType::kInt8: return AttentionKernel<V, Ops, KvType::kInt8>::run(tile, segment, out);
+      case KvType::kE4M3: return AttentionKernel<V, Ops, KvType::kE4M3>::run(tile, segment, out);
+      case KvType::kE5M2: return AttentionKernel<V, Ops, KvType::kE5M2>::run(tile, segment, out);
+    }
   }
 
   static void merge(int num_rows, int v_dim, const AttentionPartial& from, AttentionPartial& into) {
@@ -172,7 +322,7 @@ struct AttentionKernels {
   }
 
   static void store_v(KvType type, const float* v, int dim, int slot, std::byte* block) {
-    if (type == KvType::kF32 || dim % 16 != 0) return scalar::store_v(type, v, dim, slot, block);
+    if (type != KvType::kF16 || dim % 16 != 0) return scalar::store_v(type, v, dim, slot, block);
     for (int d = 0; d < dim; d += 16)
       store_f16(reinterpret_cast<uint16_t*>(block) + slot * dim + d, V::load(v + d));
   }

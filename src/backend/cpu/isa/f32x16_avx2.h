@@ -14,6 +14,7 @@ struct Mask16 {
 };
 
 struct F32x16 {
+  static constexpr bool kManyRegisters = false;  // 32 vectors do not fit
   __m256 a, b;
 
   static F32x16 all(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
@@ -21,6 +22,31 @@ struct F32x16 {
   static F32x16 load_f16(const uint16_t* p) {
     return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
             _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8)))};
+  }
+  static F32x16 load_bf16(const uint16_t* p) {
+    const auto eight = [](const uint16_t* q) {
+      const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(q)));
+      return _mm256_castsi256_ps(_mm256_slli_epi32(words, 16));
+    };
+    return {eight(p), eight(p + 8)};
+  }
+  // FP8 as base/float8.h reads it.
+  static F32x16 load_e5m2(const uint8_t* p) {
+    const __m256i words = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return from_halves(_mm256_slli_epi16(words, 8));
+  }
+  static F32x16 load_e4m3(const uint8_t* p) {
+    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m256i magnitude = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(0x3F80));
+    const __m256i sign = _mm256_and_si256(words, _mm256_set1_epi16(static_cast<int16_t>(0x8000)));
+    const F32x16 x = from_halves(_mm256_or_si256(magnitude, sign));
+    const __m256 factor = _mm256_set1_ps(256.0f);
+    return {_mm256_mul_ps(x.a, factor), _mm256_mul_ps(x.b, factor)};
+  }
+  static F32x16 load_i8(const int8_t* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes)))};
   }
   // The low (high) halves of sixteen pairs of bfloat16.
   static F32x16 load_bf16_low(const uint32_t* p) {
@@ -61,6 +87,10 @@ struct F32x16 {
   }
 
  private:
+  static F32x16 from_halves(__m256i halves) {
+    return {_mm256_cvtph_ps(_mm256_castsi256_si128(halves)),
+            _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1))};
+  }
   static __m256i lanes_below(int count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }

@@ -13,12 +13,31 @@ namespace TERCET_ISA {
 using Mask16 = __mmask16;
 
 struct F32x16 {
+  static constexpr bool kManyRegisters = true;  // 32 vectors fit
   __m512 v;
 
   static F32x16 all(float value) { return {_mm512_set1_ps(value)}; }
   static F32x16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
   static F32x16 load_f16(const uint16_t* p) {
     return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+  static F32x16 load_bf16(const uint16_t* p) {
+    const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))};
+  }
+  // FP8 as base/float8.h reads it.
+  static F32x16 load_e5m2(const uint8_t* p) {
+    const __m256i words = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return {_mm512_cvtph_ps(_mm256_slli_epi16(words, 8))};
+  }
+  static F32x16 load_e4m3(const uint8_t* p) {
+    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const __m256i magnitude = _mm256_and_si256(_mm256_slli_epi16(words, 7), _mm256_set1_epi16(0x3F80));
+    const __m256i sign = _mm256_and_si256(words, _mm256_set1_epi16(static_cast<int16_t>(0x8000)));
+    return {_mm512_mul_ps(_mm512_cvtph_ps(_mm256_or_si256(magnitude, sign)), _mm512_set1_ps(256.0f))};
+  }
+  static F32x16 load_i8(const int8_t* p) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
   }
   // The low (high) halves of sixteen pairs of bfloat16.
   static F32x16 load_bf16_low(const uint32_t* p) {

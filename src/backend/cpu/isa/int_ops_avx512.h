@@ -16,6 +16,11 @@ struct IntOps {
   using F = __m512;
   static constexpr int kRows = 16;
   static constexpr bool kVnni = false;
+  // How linear_packed.h blocks: tiles for few rows, up to how many those are, and the block of rows and
+  // vectors of outputs that many rows keep in registers.
+  static constexpr int kFewTiles[] = {1, 2, 3, 4};
+  static constexpr int kFewRows = 12;
+  static constexpr int kManyRows = 6, kManyVectors = 2;
 
   static I zero() { return _mm512_setzero_si512(); }
   static I load(const std::byte* p) { return _mm512_loadu_si512(p); }
@@ -37,9 +42,21 @@ struct IntOps {
     return _mm512_and_si512(v, _mm512_set1_epi16(mask));
   }
   static I or_bits(I a, I b) { return _mm512_or_si512(a, b); }
-  // 16-bit shifts; bits that cross a byte are masked by the caller.
-  static I shift_right(I v, unsigned bits) { return _mm512_srli_epi16(v, bits); }
-  static I shift_left(I v, unsigned bits) { return _mm512_slli_epi16(v, bits); }
+  // Bits that cross a byte are masked by the caller.
+  static I shift_right16(I v, unsigned bits) { return _mm512_srli_epi16(v, bits); }
+  static I shift_left16(I v, unsigned bits) { return _mm512_slli_epi16(v, bits); }
+  static I shift_right16_signed(I v, unsigned bits) { return _mm512_srai_epi16(v, bits); }
+  static I shift_right32(I v, unsigned bits) { return _mm512_srli_epi32(v, bits); }
+  static I shift_left32(I v, unsigned bits) { return _mm512_slli_epi32(v, bits); }
+  static I shift_right32_signed(I v, unsigned bits) { return _mm512_srai_epi32(v, bits); }
+  static I flip_sign_bits(I bytes) {
+    return _mm512_xor_si512(bytes, _mm512_set1_epi8(static_cast<char>(0x80)));
+  }
+  // Sixteen bytes in every 128 bits; and those that each index (0 to 15) names.
+  static I repeat16(const int8_t* p) {
+    return _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static I lookup(I table, I indices) { return _mm512_shuffle_epi8(table, indices); }
 
   // The same four bytes in every group.
   static I broadcast4(const void* p) {
@@ -57,26 +74,13 @@ struct IntOps {
     return _mm512_maddubs_epi16(_mm512_abs_epi8(codes), negated);
   }
   static I add16(I a, I b) { return _mm512_add_epi16(a, b); }
+  static I sub16(I a, I b) { return _mm512_sub_epi16(a, b); }
   static I madd16(I a, I b) { return _mm512_madd_epi16(a, b); }
+  static I madd_add(I acc, I a, I b) { return _mm512_add_epi32(acc, _mm512_madd_epi16(a, b)); }
   static I add32(I a, I b) { return _mm512_add_epi32(a, b); }
-  static I sub32(I a, I b) { return _mm512_sub_epi32(a, b); }
-  static I multiply_power_of_two(I v, int factor) {
-    return _mm512_slli_epi32(v, static_cast<unsigned>(__builtin_ctz(static_cast<unsigned>(factor))));
-  }
-
-  // 2 * kRows bytes to 16-bit lanes.
-  static I widen_i8(const std::byte* p) {
-    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  }
-  static I widen_u8(const std::byte* p) {
-    return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  }
-  // The even (odd) 16-bit lane of each pair in both.
-  static I dup_even(I v) {
+  // The low 16 bits of each 32-bit lane in both halves.
+  static I twice(I v) {
     return _mm512_or_si512(_mm512_and_si512(v, _mm512_set1_epi32(0xFFFF)), _mm512_slli_epi32(v, 16));
-  }
-  static I dup_odd(I v) {
-    return _mm512_or_si512(_mm512_srli_epi32(v, 16), _mm512_andnot_si512(_mm512_set1_epi32(0xFFFF), v));
   }
 
   static F load_f32(const float* p) { return _mm512_loadu_ps(p); }
@@ -84,8 +88,15 @@ struct IntOps {
   static F load_f16(const std::byte* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
+  // Half of 2^(e - 127) for each byte e; 0 where that is subnormal, as the control register has it.
+  static F load_half_e8m0(const std::byte* p) {
+    const I e = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const I one = _mm512_set1_epi32(1);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_sub_epi32(_mm512_max_epi32(e, one), one), 23));
+  }
   static F all(float v) { return _mm512_set1_ps(v); }
   static F to_float(I v) { return _mm512_cvtepi32_ps(v); }
+  static F add(F a, F b) { return _mm512_add_ps(a, b); }
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   static F fmsub(F a, F b, F c) { return _mm512_fmsub_ps(a, b, c); }
@@ -94,15 +105,24 @@ struct IntOps {
 #if defined(__AVX512VNNI__) || defined(TERCET_EMULATE_AVX512)
 struct VnniOps : IntOps {
   static constexpr bool kVnni = true;
+  static constexpr int kFewTiles[] = {1, 2, 3, 4, 5, 6, 8};
+  static constexpr int kFewRows = 16;
   // acc + the four products of unsigned codes and signed activations, per 32-bit lane.
+  // In assembly because GCC 12 copies the accumulators of the intrinsics around, two moves each.
+#ifdef TERCET_EMULATE_AVX512
   static I dot4(I acc, I codes, I a) { return _mm512_dpbusd_epi32(acc, codes, a); }
-  // A signed code becomes unsigned and 128 too large.
-  static I flip_sign_bit(I codes) {
-    return _mm512_xor_si512(codes, _mm512_set1_epi8(static_cast<char>(0x80)));
+  static I madd_add(I acc, I a, I b) { return _mm512_dpwssd_epi32(acc, a, b); }
+#else
+  static I dot4(I acc, I codes, I a) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(codes), "v"(a));
+    return acc;
   }
-  static I multiply32(I a, I b) { return _mm512_mullo_epi32(a, b); }
-  // The low 16 bits of each 32-bit lane, signed.
-  static I sign_extend_low(I v) { return _mm512_srai_epi32(_mm512_slli_epi32(v, 16), 16); }
+  static I madd_add(I acc, I a, I b) {
+    asm("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
+    return acc;
+  }
+#endif
+  static I mul32(I a, I b) { return _mm512_mullo_epi32(a, b); }
 };
 #endif
 

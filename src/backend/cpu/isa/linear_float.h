@@ -12,8 +12,10 @@ namespace tercet::backend {
 
 template <class V, FloatType type>
 struct FloatLinear {
-  static constexpr int kMaxRows = 4;
-  static constexpr int kMaxPanels = 4;
+  // Rows and panels whose accumulators are in registers at once; BF16 has two chains more for each.
+  static constexpr int kRows =
+      type == FloatType::kBF16 ? (V::kManyRegisters ? 6 : 2) : (V::kManyRegisters ? 8 : 4);
+  static constexpr int kPanels = V::kManyRegisters ? 2 : 1;
 
   static V load(const std::byte* panel, int64_t k) {
     if constexpr (type == FloatType::kF32) return V::load(reinterpret_cast<const float*>(panel) + k * 16);
@@ -33,10 +35,16 @@ struct FloatLinear {
     if constexpr (type == FloatType::kBF16) {
       add_bf16<M, P>(weights, rows, task.inputs, acc);
     } else {
+#pragma GCC unroll 1
       for (int64_t k = 0; k < task.inputs; ++k) {
-        for (int p = 0; p < P; ++p) {
-          const V w = load(weights[p], k);
-          for (int m = 0; m < M; ++m) acc[m][p] = fma(V::all(rows[m][k]), w, acc[m][p]);
+        V w[P];
+#pragma GCC unroll 4
+        for (int p = 0; p < P; ++p) w[p] = load(weights[p], k);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; ++m) {
+          const V value = V::all(rows[m][k]);
+#pragma GCC unroll 4
+          for (int p = 0; p < P; ++p) acc[m][p] = fma(value, w[p], acc[m][p]);
         }
       }
     }
@@ -50,19 +58,32 @@ struct FloatLinear {
   static void add_bf16(const std::byte* const* weights, const float* const* rows, int64_t inputs,
                        V (&acc)[M][P]) {
     for (int64_t begin = 0; begin < inputs; begin += 32) {
-      for (int p = 0; p < P; ++p) {
-        V even[M], odd[M];
-        for (int m = 0; m < M; ++m) even[m] = odd[m] = V::all(0);
-        for (int64_t k = begin; k < begin + 32; k += 2) {
+      V even[M][P], odd[M][P];
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m)
+#pragma GCC unroll 4
+        for (int p = 0; p < P; ++p) even[m][p] = odd[m][p] = V::all(0);
+#pragma GCC unroll 1
+      for (int64_t k = begin; k < begin + 32; k += 2) {
+        V w_even[P], w_odd[P];
+#pragma GCC unroll 4
+        for (int p = 0; p < P; ++p) {
           const auto* pairs = reinterpret_cast<const uint32_t*>(weights[p]) + k / 2 * 16;
-          const V w_even = V::load_bf16_low(pairs), w_odd = V::load_bf16_high(pairs);
-          for (int m = 0; m < M; ++m) {
-            even[m] = fma(V::all(rows[m][k]), w_even, even[m]);
-            odd[m] = fma(V::all(rows[m][k + 1]), w_odd, odd[m]);
+          w_even[p] = V::load_bf16_low(pairs);
+          w_odd[p] = V::load_bf16_high(pairs);
+        }
+#pragma GCC unroll 8
+        for (int m = 0; m < M; ++m) {
+          const V value_even = V::all(rows[m][k]), value_odd = V::all(rows[m][k + 1]);
+#pragma GCC unroll 4
+          for (int p = 0; p < P; ++p) {
+            even[m][p] = fma(value_even, w_even[p], even[m][p]);
+            odd[m][p] = fma(value_odd, w_odd[p], odd[m][p]);
           }
         }
-        for (int m = 0; m < M; ++m) acc[m][p] = acc[m][p] + (even[m] + odd[m]);
       }
+      for (int m = 0; m < M; ++m)
+        for (int p = 0; p < P; ++p) acc[m][p] = acc[m][p] + (even[m][p] + odd[m][p]);
     }
   }
 
@@ -76,17 +97,19 @@ struct FloatLinear {
   template <int M>
   static void panels(const LinearTask& task, const float* x, int64_t x_stride, int64_t row) {
     // More panels at once where few rows leave the accumulators idle.
-    constexpr int P = M == 1 ? kMaxPanels : M == 2 ? 2 : 1;
+    constexpr int P = M == 1 ? 4 : M == 2 ? 2 : kPanels;
     int64_t panel = task.panel_begin;
     for (; panel + P <= task.panel_end; panel += P) tile<M, P>(task, x, x_stride, row, panel);
     for (; panel < task.panel_end; ++panel) tile<M, 1>(task, x, x_stride, row, panel);
   }
 
   static void run(const LinearTask& task, const float* x, int64_t x_stride) {
-    int64_t row = task.row_begin;
-    for (; row + kMaxRows <= task.row_end; row += kMaxRows) panels<kMaxRows>(task, x, x_stride, row);
-    for (; row + 2 <= task.row_end; row += 2) panels<2>(task, x, x_stride, row);
-    for (; row < task.row_end; ++row) panels<1>(task, x, x_stride, row);
+    int64_t row = 0;
+    for (; row + kRows <= task.rows; row += kRows) panels<kRows>(task, x, x_stride, row);
+    if constexpr (kRows > 4)
+      for (; row + 4 <= task.rows; row += 4) panels<4>(task, x, x_stride, row);
+    for (; row + 2 <= task.rows; row += 2) panels<2>(task, x, x_stride, row);
+    for (; row < task.rows; ++row) panels<1>(task, x, x_stride, row);
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "backend/cpu/gated.h"
 #include "backend/cpu/kernels.h"
@@ -98,26 +99,60 @@ struct RowKernels {
     }
   }
 
-  static bool quantize_row(const float* x, int64_t row, const QuantizedRows& out) {
-    int8_t* q = out.q_row(row);
-    int16_t* sums = out.sums_row(row);
-    float* d = out.d_row(row);
-    V poison = V::all(0);  // as in add()
-    for (int64_t begin = 0; begin < out.cols; begin += out.block) {
-      V amax_lanes = V::all(0);
-      for (int64_t i = begin; i < begin + out.block; i += 16) {
-        const V v = V::load(x + i);
-        amax_lanes = max(amax_lanes, abs(v));
-        poison = fma(v, V::all(0), poison);
-      }
-      const float amax = max_lane(amax_lanes);
-      const bool tiny = !(amax > scalar::kQuantizeTiny);
-      const V inverse = V::all(tiny ? 0.0f : 127.0f / amax);
-      d[begin / out.block] = tiny ? 0.0f : amax / 127.0f;
-      for (int64_t i = begin; i < begin + out.block; i += 16) {
-        store_i8(q + i, V::load(x + i) * inverse);
-        sums[i / 16] = static_cast<int16_t>(V::sum_i8(q + i));
-      }
+  // The words of sums of one block from those of 16 (QuantizedRows), `stride` apart.
+  static void store_sums(const int* s, int block, int32_t* out, int stride) {
+    const auto pair = [](int low, int high) { return (low & 0xFFFF) | static_cast<int32_t>(high << 16); };
+    if (block == 32) {
+      *out = pair(s[0], s[1]);
+      return;
+    }
+    const auto put = [&](int word, int low, int high) { out[word * stride] = pair(low, high); };
+    for (int quad = 0; quad < 4; ++quad) {
+      put(2 * quad, s[4 * quad + 3], s[4 * quad + 1]);
+      put(2 * quad + 1, s[4 * quad + 2], s[4 * quad]);
+    }
+    for (int quad = 0; quad < 2; ++quad, s += 8) {
+      put(8 + 2 * quad, s[6] + s[7], s[2] + s[3]);
+      put(9 + 2 * quad, s[4] + s[5], s[0] + s[1]);
+    }
+  }
+
+  // One block of one row. Returns a vector that is 0 unless a value is not finite, as in add().
+  static V quantize_block(const float* x, int block, int tile, int8_t* q, float* d, int32_t* sums) {
+    V amax_lanes = V::all(0), poison = V::all(0);
+    for (int i = 0; i < block; i += 16) {
+      const V v = V::load(x + i);
+      amax_lanes = max(amax_lanes, abs(v));
+      poison = fma(v, V::all(0), poison);
+    }
+    const float amax = max_lane(amax_lanes);
+    const bool tiny = !(amax > scalar::kQuantizeTiny);
+    const V inverse = V::all(tiny ? 0.0f : 127.0f / amax);
+    *d = tiny ? 0.0f : amax / 127.0f;
+    int sums16[16];
+    for (int i = 0; i < block; i += 16, q += 16 * tile) {
+      alignas(16) int8_t codes[16];
+      store_i8(codes, V::load(x + i) * inverse);
+      sums16[i / 16] = V::sum_i8(codes);
+      for (int group = 0; group < 4; ++group) std::memcpy(q + group * 4 * tile, codes + group * 4, 4);
+    }
+    store_sums(sums16, block, sums, tile);
+    return poison;
+  }
+
+  static bool quantize_tile(const float* x, int64_t rows, int64_t index, const QuantizedRows& out) {
+    const int tile = out.tile, words = sums_per_block(out.block);
+    int8_t* q = out.q_tile(index);
+    float* d = out.d_tile(index);
+    int32_t* sums = out.sums_tile(index);
+    V poison = V::all(0);
+    for (int64_t b = 0; b < out.blocks(); ++b) {
+      for (int64_t m = 0; m < rows; ++m)
+        poison = poison + quantize_block(x + m * out.cols + b * out.block, out.block, tile, q + m * 4, d + m,
+                                         sums + m);
+      q += out.block * tile;
+      d += tile;
+      sums += words * tile;
     }
     return tree_sum(poison) == 0.0f;
   }

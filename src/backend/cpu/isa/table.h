@@ -11,7 +11,9 @@ namespace tercet::backend {
 template <class V, class IntOps>
 constexpr Kernels make_kernels() {
   return {
-      .quantize_row = RowKernels<V>::quantize_row,
+      .multiply_adds = multiply_adds<IntOps>,
+      .row_tile = row_tile<IntOps>,
+      .quantize_tile = RowKernels<V>::quantize_tile,
       .linear_packed = linear_packed<IntOps>,
       .linear_float = linear_float<V>,
       .round_row_bf16 = scalar::round_row_bf16,
@@ -22,11 +24,12 @@ constexpr Kernels make_kernels() {
       .gate = RowKernels<V>::gate,
       .soft_cap = RowKernels<V>::soft_cap,
       .rope = RowKernels<V>::rope,
+      .quantize_head = scalar::quantize_head,
       .store_k = scalar::store_k,
-      .store_v = AttentionKernels<V>::store_v,
-      .attention_segment = AttentionKernels<V>::segment,
-      .attention_merge = AttentionKernels<V>::merge,
-      .attention_finish = AttentionKernels<V>::finish,
+      .store_v = AttentionKernels<V, IntOps>::store_v,
+      .attention_segment = AttentionKernels<V, IntOps>::segment,
+      .attention_merge = AttentionKernels<V, IntOps>::merge,
+      .attention_finish = AttentionKernels<V, IntOps>::finish,
   };
 }
 

@@ -6,6 +6,7 @@
 namespace tercet::backend {
 
 const Kernels& avx2_kernels();
+const Kernels& avxvnni_kernels();
 const Kernels& avx512_kernels();
 const Kernels& avx512vnni_kernels();
 

@@ -2,9 +2,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "backend/cpu/scalar/scalar_kernels.h"
 #include "base/float16.h"
+#include "base/float8.h"
 #include "base/vec_math.h"
 
 namespace tercet::backend::scalar {
@@ -13,42 +15,87 @@ namespace {
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 float load(KvType type, const std::byte* base, int64_t index) {
-  if (type == KvType::kF32) {
-    float value;
-    std::memcpy(&value, base + index * 4, 4);
-    return value;
+  const std::byte* p = base + index * kv_element_bytes(type);
+  uint16_t half;
+  switch (type) {
+    case KvType::kF32: {
+      float value;
+      std::memcpy(&value, p, 4);
+      return value;
+    }
+    case KvType::kF16: std::memcpy(&half, p, 2); return f16_to_f32(half);
+    case KvType::kBF16: std::memcpy(&half, p, 2); return bf16_to_f32(half);
+    case KvType::kE4M3: return e4m3_to_f32(static_cast<uint8_t>(*p));
+    case KvType::kE5M2: return e5m2_to_f32(static_cast<uint8_t>(*p));
+    case KvType::kInt8: return static_cast<float>(static_cast<int8_t>(*p));
   }
-  uint16_t bits;
-  std::memcpy(&bits, base + index * 2, 2);
-  return f16_to_f32(bits);
+  return 0;
 }
 
 void store(KvType type, float value, int64_t index, std::byte* base) {
-  if (type == KvType::kF32) {
-    std::memcpy(base + index * 4, &value, 4);
-    return;
+  std::byte* p = base + index * kv_element_bytes(type);
+  const auto put = [&](auto bits) { std::memcpy(p, &bits, sizeof bits); };
+  switch (type) {
+    case KvType::kF32: return put(value);
+    case KvType::kF16: return put(f32_to_f16(value));
+    case KvType::kBF16: return put(f32_to_bf16(value));
+    case KvType::kE4M3: return put(f32_to_e4m3(value));
+    case KvType::kE5M2: return put(f32_to_e5m2(value));
+    case KvType::kInt8: return;  // quantized by heads
   }
-  const uint16_t bits = f32_to_f16(value);
-  std::memcpy(base + index * 2, &bits, 2);
 }
 
 float score(const AttentionTile& tile, int row, int position) {
   const std::byte* k = tile.k + tile.table[position / 16] * tile.k_stride;
+  const int slot = position % 16;
   float acc = 0;
-  for (int d = 0; d < tile.k_dim; ++d)
-    acc = std::fma(tile.q[row][d], load(tile.type, k, d * 16 + position % 16), acc);
+  if (tile.type == KvType::kInt8) {
+    int32_t sum = 0;
+    for (int d = 0; d < tile.k_dim; ++d)
+      sum += tile.q8[row][d] * static_cast<int8_t>(k[(d / 4 * 16 + slot) * 4 + d % 4]);
+    acc = static_cast<float>(sum) * kv_scales(k, (tile.k_dim + 3) / 4 * 4)[slot] * tile.q8_scale[row];
+  } else {
+    for (int d = 0; d < tile.k_dim; ++d)
+      acc = std::fma(tile.q[row][d], load(tile.type, k, d * 16 + slot), acc);
+  }
   acc = acc * tile.scale;
   return tile.soft_cap == 0 ? acc : tile.soft_cap * vec::tanh(ScalarF32{acc / tile.soft_cap}).v;
 }
 
 }  // namespace
 
+float quantize_head(const float* x, int dim, int8_t* q) {
+  float amax = 0;
+  for (int d = 0; d < dim; ++d) amax = std::fabs(x[d]) > amax ? std::fabs(x[d]) : amax;
+  const bool tiny = !(amax > kQuantizeTiny);
+  const float inverse = tiny ? 0.0f : 127.0f / amax;
+  for (int d = 0; d < dim; ++d) {
+    const float scaled = x[d] * inverse;
+    q[d] = std::isfinite(scaled) ? static_cast<int8_t>(std::nearbyint(scaled)) : int8_t{0};
+  }
+  return tiny ? 0.0f : amax / 127.0f;
+}
+
 void store_k(KvType type, const float* k, int dim, int slot, std::byte* block) {
-  for (int d = 0; d < dim; ++d) store(type, k[d], d * 16 + slot, block);
+  if (type != KvType::kInt8) {
+    for (int d = 0; d < dim; ++d) store(type, k[d], d * 16 + slot, block);
+    return;
+  }
+  const int padded = (dim + 3) / 4 * 4;
+  std::vector<int8_t> q(static_cast<size_t>(padded));
+  const float scale = quantize_head(k, dim, q.data());
+  for (int d = 0; d < padded; d += 4)
+    std::memcpy(block + (d / 4 * 16 + slot) * 4, &q[static_cast<size_t>(d)], 4);
+  std::memcpy(block + padded * 16 + slot * 4, &scale, 4);
 }
 
 void store_v(KvType type, const float* v, int dim, int slot, std::byte* block) {
-  for (int d = 0; d < dim; ++d) store(type, v[d], slot * dim + d, block);
+  if (type != KvType::kInt8) {
+    for (int d = 0; d < dim; ++d) store(type, v[d], slot * dim + d, block);
+    return;
+  }
+  const float scale = quantize_head(v, dim, reinterpret_cast<int8_t*>(block) + slot * dim);
+  std::memcpy(block + dim * 16 + slot * 4, &scale, 4);
 }
 
 void attention_segment(const AttentionTile& tile, int segment, AttentionPartial& out) {
@@ -65,6 +112,9 @@ void attention_segment(const AttentionTile& tile, int segment, AttentionPartial&
     for (int i = first; i <= last; ++i) {
       p[i - first] = vec::exp(ScalarF32{p[i - first] - max}).v;
       lanes[i % 16] = lanes[i % 16] + p[i - first];
+      if (tile.type == KvType::kInt8)
+        p[i - first] =
+            p[i - first] * kv_scales(tile.v + tile.table[i / 16] * tile.v_stride, tile.v_dim)[i % 16];
     }
     for (int width = 8; width > 0; width /= 2)
       for (int lane = 0; lane < width; ++lane) lanes[lane] = lanes[lane] + lanes[lane + width];

@@ -10,7 +10,9 @@ namespace tercet::backend::scalar {
 // subnormals.
 inline constexpr float kQuantizeTiny = 1e-30f;
 
-bool quantize_row(const float* x, int64_t row, const QuantizedRows& out);
+int64_t multiply_adds(int64_t rounds);
+int row_tile(int64_t rows);
+bool quantize_tile(const float* x, int64_t rows, int64_t index, const QuantizedRows& out);
 void linear_packed(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x);
 void linear_float(FloatType type, const LinearTask& task, const float* x, int64_t x_stride);
 void round_row_bf16(const float* x, int64_t n, float* out);
@@ -23,6 +25,7 @@ void gate(Activation activation, float* gate, const float* up, int64_t n);
 void soft_cap(float* x, int64_t n, float cap);
 void rope(float* x, const float* cos, const float* sin, int half);
 
+float quantize_head(const float* x, int dim, int8_t* q);
 void store_k(KvType type, const float* k, int dim, int slot, std::byte* block);
 void store_v(KvType type, const float* v, int dim, int slot, std::byte* block);
 void attention_segment(const AttentionTile& tile, int segment, AttentionPartial& out);

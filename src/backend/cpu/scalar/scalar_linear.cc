@@ -1,6 +1,7 @@
 // Linear layers in plain code: the definition that every other kernel reproduces bit for bit.
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "backend/cpu/scalar/scalar_kernels.h"
@@ -10,31 +11,6 @@ namespace tercet::backend::scalar {
 namespace {
 
 using quant::PackedLayout;
-using quant::SubScale;
-
-struct SubScales {
-  int scale[2];  // of the chunk's two halves of 16
-  int minimum[2];
-};
-
-SubScales sub_scales(const PackedLayout& layout, const std::byte* span, const quant::SpanOffsets& at,
-                     int chunk, int row) {
-  const std::byte* bytes = span + at.sub + chunk * 32 + row * 2;
-  const int a = static_cast<int>(bytes[0]), b = static_cast<int>(bytes[1]);
-  switch (layout.sub) {
-    case SubScale::kNone: return {{1, 1}, {1, 1}};
-    case SubScale::kPair: return {{static_cast<int8_t>(a), static_cast<int8_t>(b)}, {0, 0}};
-    case SubScale::kScaleMin: return {{a, a}, {b, b}};
-    case SubScale::kNibbles: return {{a & 15, b & 15}, {a >> 4, b >> 4}};
-  }
-  return {};
-}
-
-float load_half(const std::byte* p) {
-  uint16_t bits;
-  std::memcpy(&bits, p, 2);
-  return f16_to_f32(bits);
-}
 
 // A row of a panel with its codes spelled out, less the zero.
 std::vector<int16_t> codes_of_row(const PackedLayout& layout, const std::byte* panel, int64_t inputs,
@@ -44,7 +20,7 @@ std::vector<int16_t> codes_of_row(const PackedLayout& layout, const std::byte* p
     const int chunks = quant::span_chunks(inputs, s);
     for (int k = 0; k < chunks * quant::kChunk; ++k)
       codes[static_cast<size_t>(s * quant::kSpan + k)] =
-          static_cast<int16_t>(quant::packed_code(layout, panel, k, row) - layout.zero);
+          static_cast<int16_t>(quant::packed_code(layout, panel, k, row));
     panel += quant::span_offsets(layout, chunks).size;
   }
   return codes;
@@ -56,22 +32,19 @@ struct BlockSums {
   int32_t msum = 0;
 };
 
-// `codes` and `q` begin at the span.
+// Of inputs [begin, end) of the span, at which `codes` and `q` begin.
 BlockSums block_sums(const PackedLayout& layout, const std::byte* span, const quant::SpanOffsets& at,
-                     int first_chunk, int num_chunks, int row, const int16_t* codes, const int8_t* q) {
+                     int begin, int end, int row, const int16_t* codes, const int8_t* q) {
   BlockSums sums;
-  for (int chunk = first_chunk; chunk < first_chunk + num_chunks; ++chunk) {
-    const SubScales sub = sub_scales(layout, span, at, chunk, row);
-    for (int half = 0; half < 2; ++half) {
-      const int begin = chunk * quant::kChunk + half * 16;
-      int32_t dot = 0, q_sum = 0;
-      for (int k = begin; k < begin + 16; ++k) {
-        dot += codes[k] * q[k];
-        q_sum += q[k];
-      }
-      sums.isum += sub.scale[half] * dot;
-      sums.msum += sub.minimum[half] * q_sum;
+  for (int i = begin; i < end; i += 16) {
+    const quant::PackedSub sub = quant::packed_sub(layout, span, at, i / layout.sub_block(), row);
+    int32_t dot = 0, q_sum = 0;
+    for (int k = i; k < i + 16; ++k) {
+      dot += codes[k] * q[k];
+      q_sum += q[k];
     }
+    sums.isum += sub.scale * dot;
+    sums.msum += sub.minimum * q_sum;
   }
   return sums;
 }
@@ -82,24 +55,78 @@ float packed_dot(const PackedLayout& layout, const std::byte* panel, int64_t inp
   for (int64_t s = 0; s < quant::num_spans(inputs); ++s) {
     const int chunks = quant::span_chunks(inputs, s);
     const quant::SpanOffsets at = quant::span_offsets(layout, chunks);
-    const int blocks = layout.block == quant::kSpan ? 1 : chunks;
-    for (int block = 0; block < blocks; ++block) {
-      const BlockSums sums = block_sums(layout, panel, at, block, chunks / blocks, row, codes, q);
-      const int lane = (block * quant::kPanelRows + row) * 2;
-      const float dw = load_half(panel + at.d + lane);
+    for (int begin = 0; begin < chunks * quant::kChunk; begin += layout.block) {
+      const BlockSums sums = block_sums(layout, panel, at, begin, begin + layout.block, row, codes, q);
+      const quant::PackedScale w = quant::packed_scale(layout, panel, at, begin / layout.block, row);
       const float isum = static_cast<float>(sums.isum);
       const float t =
-          layout.has_min
-              ? std::fma(dw, isum, -(load_half(panel + at.m + lane) * static_cast<float>(sums.msum)))
-              : dw * isum;
-      acc = std::fma(d[block], t, acc);
+          layout.has_min ? std::fma(w.d, isum, -(w.m * static_cast<float>(sums.msum))) : w.d * isum;
+      acc = std::fma(d[begin / layout.activation_block()], t, acc);
     }
     panel += at.size;
     codes += quant::kSpan;
     q += quant::kSpan;
-    d += blocks;
+    d += quant::kSpan / layout.activation_block();
   }
   return acc;
+}
+
+// Row `row` of quantized activations, out of its tile.
+struct QuantizedRow {
+  std::vector<int8_t> q;
+  std::vector<float> d;
+
+  QuantizedRow(const QuantizedRows& x, int64_t row) {
+    const int64_t m = row % x.tile;
+    for (int64_t k = 0; k < x.cols; ++k)
+      q.push_back(x.q_tile(row / x.tile)[(k / 4 * x.tile + m) * 4 + k % 4]);
+    for (int64_t b = 0; b < x.blocks(); ++b) d.push_back(x.d_tile(row / x.tile)[b * x.tile + m]);
+  }
+};
+
+bool quantize_row(const float* x, int64_t row, const QuantizedRows& out) {
+  const int tile = out.tile;
+  const int64_t m = row % tile;
+  int8_t* q = out.q_tile(row / tile) + m * 4;
+  bool finite = true;
+  std::vector<int> sums;  // of 16
+  for (int64_t begin = 0; begin < out.cols; begin += out.block) {
+    float amax = 0;
+    for (int64_t i = begin; i < begin + out.block; ++i) {
+      finite = finite && std::isfinite(x[i]);
+      amax = std::fabs(x[i]) > amax ? std::fabs(x[i]) : amax;
+    }
+    const bool tiny = !(amax > kQuantizeTiny);
+    const float inverse = tiny ? 0.0f : 127.0f / amax;
+    out.d_tile(row / tile)[begin / out.block * tile + m] = tiny ? 0.0f : amax / 127.0f;
+    for (int64_t i = begin; i < begin + out.block; ++i) {
+      const float scaled = x[i] * inverse;
+      const auto code = std::isfinite(scaled) ? static_cast<int8_t>(std::nearbyint(scaled)) : int8_t{0};
+      q[i / 4 * 4 * tile + i % 4] = code;
+      if (i % 16 == 0) sums.push_back(0);
+      sums.back() += code;
+    }
+  }
+  const auto sum = [&](int64_t i, int size) {  // of sub-block i of `size` inputs
+    const auto first = sums.begin() + i * size / 16;
+    return std::accumulate(first, first + size / 16, 0);
+  };
+  int32_t* word = out.sums_tile(row / tile) + m;
+  const auto put = [&](int low, int high) {
+    *word = static_cast<uint16_t>(low) | static_cast<int32_t>(high << 16);
+    word += tile;
+  };
+  for (int64_t block = 0; block < out.blocks(); ++block) {
+    if (out.block == 32) put(sum(2 * block, 16), sum(2 * block + 1, 16));
+    if (out.block == 32) continue;
+    for (int size : {16, 32}) {
+      for (int64_t i = block * 256 / size; i < (block + 1) * 256 / size; i += 4) {
+        put(sum(i + 3, size), sum(i + 1, size));
+        put(sum(i + 2, size), sum(i, size));
+      }
+    }
+  }
+  return finite;
 }
 
 float float_weight(FloatType type, const std::byte* panel, int64_t k, int row) {
@@ -141,7 +168,7 @@ void for_each_output(const LinearTask& task, const Dot& dot) {
       const int64_t output = panel * quant::kPanelRows + lane;
       if (output >= task.outputs) break;
       const auto dot_with_row = dot(task.panels + panel * task.panel_stride, lane);
-      for (int64_t row = task.row_begin; row < task.row_end; ++row) {
+      for (int64_t row = 0; row < task.rows; ++row) {
         const float acc = dot_with_row(row);
         task.y[row * task.y_stride + output] = task.bias == nullptr ? acc : acc + task.bias[output];
       }
@@ -151,35 +178,31 @@ void for_each_output(const LinearTask& task, const Dot& dot) {
 
 }  // namespace
 
-bool quantize_row(const float* x, int64_t row, const QuantizedRows& out) {
-  int8_t* q = out.q_row(row);
+int64_t multiply_adds(int64_t rounds) {
+  volatile int32_t factor = 3;
+  int32_t sum = 0;
+  for (int64_t i = 0; i < rounds; ++i) sum += factor * factor;
+  factor = sum;
+  return rounds;
+}
+
+int row_tile(int64_t) { return 1; }
+
+bool quantize_tile(const float* x, int64_t rows, int64_t index, const QuantizedRows& out) {
   bool finite = true;
-  for (int64_t begin = 0; begin < out.cols; begin += out.block) {
-    float amax = 0;
-    for (int64_t i = begin; i < begin + out.block; ++i) {
-      finite = finite && std::isfinite(x[i]);
-      amax = std::fabs(x[i]) > amax ? std::fabs(x[i]) : amax;
-    }
-    const bool tiny = !(amax > kQuantizeTiny);
-    const float inverse = tiny ? 0.0f : 127.0f / amax;
-    out.d_row(row)[begin / out.block] = tiny ? 0.0f : amax / 127.0f;
-    for (int64_t i = begin; i < begin + out.block; ++i) {
-      const float scaled = x[i] * inverse;
-      q[i] = std::isfinite(scaled) ? static_cast<int8_t>(std::nearbyint(scaled)) : int8_t{0};
-    }
-  }
-  for (int64_t i = 0; i < out.cols; i += 16) {
-    int sum = 0;
-    for (int64_t j = i; j < i + 16; ++j) sum += q[j];
-    out.sums_row(row)[i / 16] = static_cast<int16_t>(sum);
-  }
+  for (int64_t m = 0; m < rows; ++m)
+    finite = quantize_row(x + m * out.cols, index * out.tile + m, out) && finite;
   return finite;
 }
 
 void linear_packed(const PackedLayout& layout, const LinearTask& task, const QuantizedRows& x) {
+  std::vector<QuantizedRow> rows;
+  for (int64_t row = 0; row < task.rows; ++row) rows.emplace_back(x, row);
   for_each_output(task, [&](const std::byte* panel, int lane) {
     return [&, panel, lane, codes = codes_of_row(layout, panel, task.inputs, lane)](int64_t row) {
-      return packed_dot(layout, panel, task.inputs, lane, codes.data(), x.q_row(row), x.d_row(row));
+      const QuantizedRow& quantized = rows[static_cast<size_t>(row)];
+      return packed_dot(layout, panel, task.inputs, lane, codes.data(), quantized.q.data(),
+                        quantized.d.data());
     };
   });
 }
