@@ -63,7 +63,7 @@ class Search {
 
  private:
   static constexpr size_t kFirstWindow = 256, kStepsPerByte = 2;
-  static constexpr size_t kMaxWork = size_t{1} << 34;
+  static constexpr size_t kMaxWork = size_t{1} << 31;
 
   // A step may run over all of the window.
   static size_t steps_in(size_t window) {

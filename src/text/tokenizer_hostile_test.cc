@@ -15,42 +15,9 @@ namespace {
 using nlohmann::json;
 using testing::ElementsAre;
 
-constexpr size_t kHuge = 10'000'000;  // bytes of one word
-
 Result<Tokenizer> load(const json& file) {
   TERCET_ASSIGN(TokenizerSpec spec, tokenizer_spec_from_json(file.dump()));
   return Tokenizer::create(std::move(spec));
-}
-
-// The work of a word of `word`, repeated to ten megabytes, is at most `most_steps` for each byte.
-void expect_huge_word(const Tokenizer& tokenizer, const std::string& word, uint64_t most_steps) {
-  std::string text;
-  while (text.size() < kHuge) text += word;
-  uint64_t steps = 0;
-  EXPECT_FALSE(tokenizer.encode(text, {}, &steps).empty()) << word;
-  EXPECT_LT(steps, most_steps * text.size()) << word;
-}
-
-TEST(HostileText, WordsOfTenMegabytes) {
-  for (const char* word : {"a", "ab", "\u4E2D"}) {
-    expect_huge_word(test_tokenizer("q05"), word, 30);
-    expect_huge_word(test_tokenizer("llama-spm"), word, 30);
-  }
-  const json unigram = {
-      {"model",
-       {{"type", "Unigram"},
-        {"unk_id", 0},
-        {"vocab", json::array({{"<unk>", 0}, {"a", -1}, {"ab", -1.5}, {"aaaaaaaa", -2}})}}}};
-  expect_huge_word(load(unigram).value(), "a", 10);
-  expect_huge_word(load(unigram).value(), "ab", 10);
-  const json pieces = {
-      {"model",
-       {{"type", "WordPiece"},
-        {"unk_token", "[UNK]"},
-        {"max_input_chars_per_word", 1 << 30},
-        {"vocab", {{"[UNK]", 0}, {"a", 1}, {"##a", 2}, {"##b", 3}, {"##ab", 4}, {"##aaaaaaaaac", 5}}}}}};
-  expect_huge_word(load(pieces).value(), "a", 12);
-  expect_huge_word(load(pieces).value(), "ab", 12);
 }
 
 TEST(HostileText, BytesThatAreNoText) {
