@@ -51,6 +51,8 @@ class Planner {
   Result<std::vector<Output>> plan() {
     TERCET_ASSIGN(const std::string layers_key, architecture_key(*model_.metadata, "block_count"));
     TERCET_ASSIGN(const uint64_t layers, model_.metadata->get_uint(layers_key));
+    if (layers > kMaxLayers)
+      return Error{ErrorCode::kInvalidArgument, fmt::format("{} layers cannot be right", layers), model_.path};
     size_t found = 0;
     for (const HfTensorName& name : expand_rules(family_.rules(), static_cast<int64_t>(layers))) {
       const TensorInfo* tensor = model_.tensors.find(name.gguf);
