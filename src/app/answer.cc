@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/file.h"
+#include "base/memory_info.h"
 
 namespace tercet::app {
 namespace {
@@ -82,7 +81,7 @@ std::string format_stats(const Answer& answer) {
       "memory: {:.0f} MB at most\n",
       usage.num_prompt_tokens, usage.num_cached_tokens, answer.prompt_speed(), answer.seconds_to_first_token,
       answer.tokens.size(), answer.generation_speed(), answer.seconds_total,
-      finish_reason_name(answer.finish), static_cast<double>(peak_memory()) / 1e6);
+      finish_reason_name(answer.finish), static_cast<double>(peak_resident_memory()) / 1e6);
 }
 
 std::string to_json(const Answer& answer) {
@@ -101,21 +100,8 @@ std::string to_json(const Answer& answer) {
                      {"seconds_total", answer.seconds_total},
                      {"prompt_tokens_per_second", answer.prompt_speed()},
                      {"generation_tokens_per_second", answer.generation_speed()}};
-  json["peak_memory_bytes"] = peak_memory();
+  json["peak_memory_bytes"] = peak_resident_memory();
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-uint64_t peak_memory() {
-  const Result<std::string> status = read_file("/proc/self/status");
-  if (!status) return 0;
-  constexpr std::string_view kKey = "VmHWM:";
-  const size_t at = status->find(kKey);
-  if (at == status->npos) return 0;
-  const size_t begin = status->find_first_of("0123456789", at);
-  uint64_t kilobytes = 0;
-  if (begin != status->npos)
-    std::from_chars(status->data() + begin, status->data() + status->size(), kilobytes);
-  return kilobytes * 1024;
 }
 
 }  // namespace tercet::app

@@ -39,7 +39,4 @@ std::string format_stats(const Answer& answer);
 // The answer as one JSON object on one line.
 std::string to_json(const Answer& answer);
 
-// Peak resident memory of this process in bytes (VmHWM); 0 when the system does not say.
-uint64_t peak_memory();
-
 }  // namespace tercet::app

@@ -68,7 +68,7 @@ Status start(BenchFlags& flags) {
   const int needed = flags.speed.prompt_tokens + flags.speed.new_tokens;
   if (llm_options.context_length == 0) llm_options.context_length = needed;
   if (llm_options.num_threads == 0) llm_options.num_threads = usable_cpus();
-  TERCET_ASSIGN(const std::unique_ptr<engine::Llm> llm, engine::Llm::load(path, llm_options));
+  TERCET_ASSIGN(const std::unique_ptr<engine::Llm> llm, load_model(path, llm_options));
   const auto on_progress = [&](int done, int total) {
     if (done < total) fmt::print(stderr, "repetition {} of {}\n", done + 1, total);
   };

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <map>
 
 #include "app/environment.h"
 #include "app/model_names.h"
+#include "app/progress.h"
 #include "app/pull.h"
 #include "base/log.h"
 
@@ -38,6 +40,22 @@ Result<std::string> model_path(const std::string& model) {
   return pull({std::string(kDefaultModel), models_folder(), hub_endpoint(), hub_token(), false});
 }
 
+// Of a file, or of the files in a folder.
+uint64_t bytes_at(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  uint64_t bytes = 0;
+  if (!fs::is_directory(path, failed)) {
+    bytes = fs::file_size(path, failed);
+    return failed ? 0 : bytes;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, failed)) {
+    const uint64_t size = entry.is_regular_file(failed) ? entry.file_size(failed) : 0;
+    bytes += failed ? 0 : size;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void add_model_flags(CLI::App& command, ModelFlags& flags) {
@@ -67,6 +85,16 @@ Result<std::string> apply_model_flags(ModelFlags& flags) {
   flags.llm.kv_type = kKvTypes.at(flags.kv_type);
   flags.llm.device.isa = usable_isas().at(flags.isa);
   return model_path(flags.model);
+}
+
+Result<std::unique_ptr<engine::Llm>> load_model(const std::string& path, const engine::LlmOptions& options) {
+  const uint64_t bytes = bytes_at(path);
+  Progress progress("loading", bytes);
+  auto llm = engine::Llm::load(path, options, [&](int done, int total) {
+    progress.update(bytes * static_cast<uint64_t>(done) / static_cast<uint64_t>(total));
+  });
+  progress.clear();
+  return llm;
 }
 
 }  // namespace tercet::app

@@ -1,6 +1,7 @@
 // The flags of every command that loads a model: which one, and how it runs.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -24,5 +25,8 @@ void add_model_flags(CLI::App& command, ModelFlags& flags);
 
 // Completes flags.llm and returns the model's path, fetching the default model where it is not here yet.
 Result<std::string> apply_model_flags(ModelFlags& flags);
+
+// Loads it, with progress where stderr is a terminal.
+Result<std::unique_ptr<engine::Llm>> load_model(const std::string& path, const engine::LlmOptions& options);
 
 }  // namespace tercet::app

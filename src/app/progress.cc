@@ -49,6 +49,11 @@ void Progress::finish() {
   line_open_ = false;
 }
 
+void Progress::clear() {
+  if (line_open_) fmt::print(stderr, "\r\x1b[K");
+  line_open_ = false;
+}
+
 std::string format_bytes(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   auto value = static_cast<double>(bytes);

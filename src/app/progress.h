@@ -20,6 +20,8 @@ class Progress {
   // Speed and estimate count from the first value given.
   void update(uint64_t done_bytes);
   void finish();
+  // Takes the line back, for work whose end shows by itself.
+  void clear();
 
  private:
   using Clock = std::chrono::steady_clock;

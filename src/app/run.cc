@@ -8,6 +8,7 @@
 #include "app/chat.h"
 #include "app/environment.h"
 #include "app/interrupt.h"
+#include "app/model_flags.h"
 #include "app/progress.h"
 #include "app/prompt.h"
 #include "app/sampling_flags.h"
@@ -107,7 +108,7 @@ Status converse(const RunOptions& options, engine::Llm& llm, const ChatSettings&
 }  // namespace
 
 Status run(const RunOptions& options) {
-  TERCET_ASSIGN(const std::unique_ptr<engine::Llm> llm, engine::Llm::load(options.path, options.llm));
+  TERCET_ASSIGN(const std::unique_ptr<engine::Llm> llm, load_model(options.path, options.llm));
   TERCET_ASSIGN(const ChatSettings settings, settings_of(options, *llm));
   describe_model(*llm, llm->engine().context_length(), options);
   catch_interrupts();

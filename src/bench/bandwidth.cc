@@ -5,8 +5,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <new>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 namespace tercet::bench {
 namespace {
@@ -43,16 +44,17 @@ uint64_t read_all(const uint64_t* begin, const uint64_t* end) {
 }  // namespace
 
 Result<BandwidthProbe> BandwidthProbe::create(int num_threads, int64_t bytes) {
-  try {
-    return BandwidthProbe(num_threads, std::vector<uint64_t>(static_cast<size_t>(bytes / 8), 1));
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::kExhausted, "no memory to measure the read bandwidth with", {}};
-  }
+  TERCET_ASSIGN(AlignedBuffer memory, AlignedBuffer::allocate(bytes));
+  // Pages that were never written are all the one page of zeros.
+  std::memset(memory.data(), 1, static_cast<size_t>(bytes));
+  return BandwidthProbe(num_threads, std::move(memory));
 }
 
 double BandwidthProbe::measure() const {
+  const auto* words = reinterpret_cast<const uint64_t*>(memory_.data());
   const std::vector<int> cpus = allowed_cpus();
-  const size_t part = memory_.size() / static_cast<size_t>(num_threads_);
+  const size_t part =
+      static_cast<size_t>(memory_.bytes()) / sizeof(uint64_t) / static_cast<size_t>(num_threads_);
   std::atomic<int> ready{0};
   std::atomic<bool> go{false};
   std::atomic<uint64_t> sink{0};
@@ -60,7 +62,7 @@ double BandwidthProbe::measure() const {
   for (int t = 0; t < num_threads_; ++t) {
     threads.emplace_back([&, t] {
       if (static_cast<size_t>(num_threads_) <= cpus.size()) pin_to(cpus[static_cast<size_t>(t)]);
-      const uint64_t* begin = memory_.data() + static_cast<size_t>(t) * part;
+      const uint64_t* begin = words + static_cast<size_t>(t) * part;
       ready.fetch_add(1);
       while (!go.load()) std::this_thread::yield();
       sink.fetch_xor(read_all(begin, begin + part));

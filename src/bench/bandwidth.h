@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "base/result.h"
+#include "tensor/aligned_buffer.h"
 
 namespace tercet::bench {
 
@@ -12,17 +12,17 @@ namespace tercet::bench {
 class BandwidthProbe {
  public:
   // `num_threads` threads, each pinned to a CPU of its own where there are enough, each with a part of
-  // `bytes`.
+  // `bytes` in large pages where the system has them, as weights are.
   static Result<BandwidthProbe> create(int num_threads, int64_t bytes = int64_t{512} << 20);
 
   // Bytes per second, one sequential stream per thread, over the whole memory once.
   double measure() const;
 
  private:
-  BandwidthProbe(int num_threads, std::vector<uint64_t> memory)
+  BandwidthProbe(int num_threads, AlignedBuffer memory)
       : num_threads_(num_threads), memory_(std::move(memory)) {}
   int num_threads_;
-  std::vector<uint64_t> memory_;
+  AlignedBuffer memory_;
 };
 
 }  // namespace tercet::bench

@@ -6,6 +6,7 @@
 #include "backend/cpu/cpu_router.h"
 #include "backend/cpu/cpu_stream.h"
 #include "backend/cpu/cpu_weight.h"
+#include "tensor/arena.h"
 
 namespace tercet::backend {
 namespace {
@@ -39,14 +40,14 @@ class CpuDevice final : public Device {
     return CpuWeight::packed_bytes(type, outputs, inputs, options_.widen_weights);
   }
   Result<std::unique_ptr<Weight>> pack(const WeightSource& source, ThreadPool& threads) override {
-    return CpuWeight::pack(source, options_.widen_weights, threads);
+    return CpuWeight::pack(source, options_.widen_weights, threads, arena_);
   }
   Result<std::unique_ptr<Weight>> pack_stack(int stack_size, const StackSource& source,
                                              ThreadPool& threads) override {
-    return CpuWeight::pack_stack(stack_size, source, options_.widen_weights, threads);
+    return CpuWeight::pack_stack(stack_size, source, options_.widen_weights, threads, arena_);
   }
   Result<std::unique_ptr<Weight>> vector(const WeightSource& source) override {
-    return CpuWeight::vector(source);
+    return CpuWeight::vector(source, arena_);
   }
   std::unique_ptr<Buffer> buffer() override { return std::make_unique<CpuBuffer>(); }
   std::unique_ptr<Routes> routes() override { return std::make_unique<CpuRoutes>(); }
@@ -59,6 +60,7 @@ class CpuDevice final : public Device {
 
  private:
   CpuDeviceOptions options_;
+  Arena arena_;  // of weights
 };
 
 }  // namespace

@@ -59,13 +59,14 @@ Result<int64_t> CpuWeight::packed_bytes(DType type, int64_t outputs, int64_t inp
   return quant::num_panels(outputs) * storage.panel_bytes(inputs);
 }
 
-Result<std::unique_ptr<Weight>> CpuWeight::pack(const WeightSource& source, bool widen, ThreadPool& threads) {
+Result<std::unique_ptr<Weight>> CpuWeight::pack(const WeightSource& source, bool widen, ThreadPool& threads,
+                                                Arena& arena) {
   return pack_stack(
-      1, [&](int) -> Result<WeightSource> { return source; }, widen, threads);
+      1, [&](int) -> Result<WeightSource> { return source; }, widen, threads, arena);
 }
 
 Result<std::unique_ptr<Weight>> CpuWeight::pack_stack(int stack_size, const StackSource& source, bool widen,
-                                                      ThreadPool& threads) {
+                                                      ThreadPool& threads, Arena& arena) {
   auto weight = std::unique_ptr<CpuWeight>(new CpuWeight());
   weight->stack_size_ = stack_size;
   DType type{};
@@ -80,8 +81,8 @@ Result<std::unique_ptr<Weight>> CpuWeight::pack_stack(int stack_size, const Stac
       weight->outputs_ = matrix.outputs;
       weight->inputs_ = matrix.inputs;
       weight->panel_stride_ = storage->panel_bytes(matrix.inputs);
-      TERCET_ASSIGN(weight->memory_, AlignedBuffer::allocate(stack_size * quant::num_panels(matrix.outputs) *
-                                                             weight->panel_stride_));
+      weight->bytes_ = stack_size * quant::num_panels(matrix.outputs) * weight->panel_stride_;
+      TERCET_ASSIGN(weight->memory_, arena.allocate(weight->bytes_));
     }
     TERCET_CHECK(matrix.type == type && matrix.outputs == weight->outputs_ &&
                  matrix.inputs == weight->inputs_);
@@ -97,7 +98,7 @@ void CpuWeight::pack_matrix(const WeightSource& source, int index, ThreadPool& t
                                ? source.outputs - 1
                                : *std::max_element(source.row_order.begin(), source.row_order.end());
   TERCET_CHECK(static_cast<int64_t>(source.data.size()) >= row_bytes * (last_row + 1));
-  std::byte* panels = memory_.data() + index * quant::num_panels(outputs_) * panel_stride_;
+  std::byte* panels = memory_.get() + index * quant::num_panels(outputs_) * panel_stride_;
   threads.parallel_for(quant::num_panels(outputs_), 4, [&](int64_t begin, int64_t end, int) {
     for (int64_t panel = begin; panel < end; ++panel) {
       std::byte* out = panels + panel * panel_stride_;
@@ -114,21 +115,22 @@ void CpuWeight::pack_matrix(const WeightSource& source, int index, ThreadPool& t
   });
 }
 
-Result<std::unique_ptr<Weight>> CpuWeight::vector(const WeightSource& source) {
+Result<std::unique_ptr<Weight>> CpuWeight::vector(const WeightSource& source, Arena& arena) {
   if (!quant::can_dequantize(source.type))
     return Error{ErrorCode::kUnsupported,
                  fmt::format("has type {}, expected a float type", dtype_name(source.type)), source.name};
   auto weight = std::unique_ptr<CpuWeight>(new CpuWeight());
   weight->outputs_ = 1;
   weight->inputs_ = source.inputs;
-  TERCET_ASSIGN(weight->memory_, AlignedBuffer::allocate(source.inputs * 4));
-  quant::dequantize_row(source.type, source.data.data(), reinterpret_cast<float*>(weight->memory_.data()),
+  weight->bytes_ = source.inputs * static_cast<int64_t>(sizeof(float));
+  TERCET_ASSIGN(weight->memory_, arena.allocate(weight->bytes_));
+  quant::dequantize_row(source.type, source.data.data(), reinterpret_cast<float*>(weight->memory_.get()),
                         source.inputs);
   return std::unique_ptr<Weight>(std::move(weight));
 }
 
 void CpuWeight::read_row(int64_t row, float* out) const {
-  const std::byte* panel = memory_.data() + row / quant::kPanelRows * panel_stride_;
+  const std::byte* panel = memory_.get() + row / quant::kPanelRows * panel_stride_;
   const auto lane = static_cast<int>(row % quant::kPanelRows);
   if (layout_ != nullptr) {
     quant::unpack_row(*layout_, panel, inputs_, lane, out);
