@@ -48,7 +48,7 @@ size_t skip_spaces_right(std::string_view text, size_t begin) {
   return begin;
 }
 
-bool is_word_char(char32_t c) { return c == '_' || (char_class(c) & (kLetter | kNumber | kMark)) != 0; }
+bool is_word_char(char32_t c) { return (char_class(c) & kWordChar) != 0; }
 
 bool touches_word(std::string_view text, size_t begin, size_t end) {
   return (begin > 0 && is_word_char(char_before(text, begin).code_point)) ||
@@ -222,16 +222,18 @@ void AddedTokenMatcher::split_leftmost(std::string_view text, const SpecialPlace
       continue;
     }
     size_t begin = pos, end = pos + longest->content.size();
-    pos = end;  // an occurrence that does not count hides the shorter ones inside it
+    // An occurrence that does not count hides the shorter ones inside it. White space that a token takes
+    // hides none: a token within is found too.
+    pos = end;
     if (!enabled(*longest, text.substr(begin), special) ||
         (longest->single_word && touches_word(text, begin, end)))
       continue;
-    if (longest->lstrip) begin = skip_spaces_left(text, done, begin);
+    if (longest->lstrip) begin = std::max(done, skip_spaces_left(text, done, begin));
     if (longest->rstrip) end = skip_spaces_right(text, end);
-    if (begin < done) continue;
     if (begin > done) fragments.push_back({text.substr(done, begin - done), kNoToken});
-    fragments.push_back({text.substr(begin, end - begin), longest->id});
-    pos = done = end;
+    // Where the token before has taken all that this one would begin with, it is not there.
+    if (begin < end) fragments.push_back({text.substr(begin, end - begin), longest->id});
+    done = end;
   }
   if (done < text.size()) fragments.push_back({text.substr(done), kNoToken});
 }

@@ -1,6 +1,7 @@
 #include "text/bpe.h"
 
 #include <bit>
+#include <optional>
 
 #include "text/unicode.h"
 
@@ -24,6 +25,9 @@ BpeModel::BpeModel(const Vocabulary& vocabulary, const std::vector<BpeMerge>& me
       slots_(std::bit_ceil(std::max<size_t>(merges.size() * 2, 2))),
       cuts_(vocabulary),
       self_merging_(vocabulary.size()) {
+  drops_characters_ = options.unknown == kNoToken &&
+                      std::find(options.byte_tokens.begin(), options.byte_tokens.end(), kNoToken) !=
+                          options.byte_tokens.end();
   for (size_t byte = 0; byte < 256; ++byte) {
     const char c = static_cast<char>(byte);
     single_byte_[byte] = vocabulary.find({&c, 1});
@@ -57,33 +61,36 @@ void BpeModel::to_symbols(std::string_view word, MergeScratch& scratch) const {
 }
 
 void BpeModel::character_symbols(std::string_view word, std::vector<Symbol>& symbols) const {
-  bool after_unknown = false;
+  // Hugging Face's library puts an unknown token, or a run of them, before the next character that is a
+  // token: behind byte tokens that come in between.
+  std::optional<Symbol> pending;
+  const auto flush = [&] {
+    if (pending) symbols.push_back(*pending);
+    pending.reset();
+  };
   for (size_t pos = 0; pos < word.size();) {
     const size_t length =
         std::min<size_t>(utf8_length_by_lead(static_cast<unsigned char>(word[pos])), word.size() - pos);
     const auto begin = static_cast<uint32_t>(pos);
     const std::string_view character = word.substr(pos, length);
     pos += length;
-    const TokenId token = vocabulary_.find(character);
-    if (token != kNoToken) {
+    if (const TokenId token = vocabulary_.find(character); token != kNoToken) {
+      flush();
       symbols.push_back({token, begin, static_cast<uint32_t>(length)});
-      after_unknown = false;
       continue;
     }
-    const bool all_bytes = std::all_of(character.begin(), character.end(), [&](char c) {
-      return options_.byte_tokens[static_cast<unsigned char>(c)] != kNoToken;
-    });
+    const auto byte_token = [this](char c) { return options_.byte_tokens[static_cast<unsigned char>(c)]; };
+    const bool all_bytes =
+        std::all_of(character.begin(), character.end(), [&](char c) { return byte_token(c) != kNoToken; });
     if (all_bytes) {
-      for (size_t i = 0; i < length; ++i) {
-        const auto byte = static_cast<unsigned char>(character[i]);
-        symbols.push_back({options_.byte_tokens[byte], begin + static_cast<uint32_t>(i), 1});
-      }
-      after_unknown = false;
-    } else if (options_.unknown != kNoToken && !(after_unknown && options_.fuse_unknown)) {
-      symbols.push_back({options_.unknown, begin, static_cast<uint32_t>(length)});
-      after_unknown = true;
+      for (size_t i = 0; i < length; ++i)
+        symbols.push_back({byte_token(character[i]), begin + static_cast<uint32_t>(i), 1});
+    } else if (options_.unknown != kNoToken) {
+      if (!options_.fuse_unknown) flush();
+      if (!pending) pending = Symbol{options_.unknown, begin, static_cast<uint32_t>(length)};
     }
   }
+  flush();
 }
 
 void BpeModel::merge(std::string_view word, MergeScratch& scratch) const {
@@ -92,7 +99,8 @@ void BpeModel::merge(std::string_view word, MergeScratch& scratch) const {
 }
 
 void BpeModel::encode(std::string_view word, MergeScratch& scratch, std::vector<TokenId>& out) const {
-  if (options_.byte_symbols || options_.ignore_merges) return encode_word(word, scratch, out);
+  if (options_.byte_symbols || options_.ignore_merges || drops_characters_)
+    return encode_word(word, scratch, out);
   cuts_.for_each_word(word, [&](std::string_view part) { encode_word(part, scratch, out); });
 }
 

@@ -56,6 +56,7 @@ class BpeModel {
   std::array<TokenId, 256> single_byte_;  // the token of each byte
   std::vector<Slot> slots_;               // open addressing
   SpaceCuts cuts_;                        // for symbols that are characters
+  bool drops_characters_ = false;         // then what stands beside one becomes neighbours
   SelfMergingCache self_merging_;
 };
 

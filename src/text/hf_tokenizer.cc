@@ -170,7 +170,7 @@ Result<Tokenizer> open_tokenizer(const fs::path& file, const json& config, const
                                  const std::vector<TokenId>& more_end_tokens) {
   TERCET_ASSIGN(const std::string text, read_file(file.string()));
   const auto named = [&](Error error) {
-    error.where = (file.parent_path() / error.where).string();
+    error.where.replace(0, std::string_view("tokenizer.json").size(), file.string());
     return error;
   };
   auto spec = tokenizer_spec_from_json(text);

@@ -41,6 +41,9 @@ std::string bert_clean(std::string_view text, const NormalizerStep& step) {
     const uint16_t classes = char_class(c.code_point);
     if (step.clean_text) {
       if (c.length == 0 || c.code_point == 0 || c.code_point == kReplacementCharacter) continue;
+      const bool is_plain_space = c.code_point == '\t' || (classes & kNewline) != 0;
+      if (step.controls_first && !is_plain_space && (classes == 0 || (classes & (kControl | kFormat))))
+        continue;
       if (classes & kSpace) {
         out += ' ';
         continue;

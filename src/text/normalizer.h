@@ -36,6 +36,7 @@ struct NormalizerStep {
   std::string content;
   bool clean_text = true;            // kBert
   bool handle_chinese_chars = true;  // kBert
+  bool controls_first = false;       // kBert: clean_text drops control characters that are white space too
   bool only_first = false;           // kPrepend, kPrependUnless: only at the beginning of the whole text
 };
 

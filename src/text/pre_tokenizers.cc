@@ -33,7 +33,7 @@ constexpr char kBailing[] =
 constexpr char kSeedCoder[] =
     CONTRACTIONS R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|)" SPACES;
 constexpr char kExaoneMoe[] = CONTRACTIONS
-    R"(|[^\r\n\p{L}\p{N}]?\p{L}(?:[\p{L}\p{M}]| \p{L})*+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
+    R"(|[^\r\n\p{L}\p{N}]?\p{L}(?:[\p{L}\p{M}]++| \p{L})*+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
 
 constexpr char kTekken[] =
     UPPER_LOWER(R"([^\P{L}a-z])", R"([^\P{L}A-Z])", "") R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|)" SPACES;

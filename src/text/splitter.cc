@@ -11,9 +11,9 @@
 namespace tercet::text {
 namespace {
 
-// The searches of one text. PCRE2 sees a window of the text, which grows where a match touches its end, and
-// may take steps in proportion to it. Growing is paid from a budget that is linear in the text: no expression
-// can look far ahead, or try many ways, at every place.
+// The searches of one text. PCRE2 sees a window of the text and may take steps in proportion to it. Where a
+// match touches the window's end, it is tried again at that one place, with a larger window, which is paid
+// from a budget linear in the text: no expression can look far ahead, or try many ways, at every place.
 class Search {
  public:
   Search(const pcre2_code* code, std::string_view text)
@@ -32,10 +32,13 @@ class Search {
 
   // The first match from `from` on. False: there is none, or the budget is spent.
   bool find(size_t from, size_t* begin, size_t* end) {
-    for (size_t window = kFirstWindow;;) {
+    size_t window = kFirstWindow;
+    while (true) {
       const size_t limit = window_end(from, window);
       const bool is_whole = limit == text_.size();
-      const int result = run(from, limit, kStepsPerByte * window, is_whole ? 0 : PCRE2_PARTIAL_HARD);
+      const bool is_first = window == kFirstWindow;
+      const int result = run(from, limit, steps_in(limit - from),
+                             (is_whole ? 0 : PCRE2_PARTIAL_HARD) | (is_first ? 0 : PCRE2_ANCHORED));
       const PCRE2_SIZE* range = pcre2_get_ovector_pointer(data_);
       // An empty match at the window's end has not seen what follows.
       if (result >= 0 && (is_whole || range[0] < limit)) {
@@ -43,12 +46,15 @@ class Search {
         return true;
       }
       if (result >= 0 || result == PCRE2_ERROR_NOMATCH) {
-        if (is_whole) return false;
-        from = limit;
+        if (is_first && is_whole) return false;
+        from = is_first ? limit : next_char(from);
+        if (from > text_.size()) return false;
         window = kFirstWindow;
         continue;
       }
-      if (result != PCRE2_ERROR_PARTIAL && result != PCRE2_ERROR_MATCHLIMIT) return false;
+      const bool may_grow = result == PCRE2_ERROR_PARTIAL || (result == PCRE2_ERROR_MATCHLIMIT && !is_whole);
+      if (!may_grow) return false;
+      if (result == PCRE2_ERROR_PARTIAL) from = std::max(from, range[0]);
       window *= 4;
       if (kStepsPerByte * window > budget_) return false;
       budget_ -= kStepsPerByte * window;
@@ -56,13 +62,23 @@ class Search {
   }
 
  private:
-  static constexpr size_t kFirstWindow = 256, kStepsPerByte = 4;
+  static constexpr size_t kFirstWindow = 256, kStepsPerByte = 2;
+  static constexpr size_t kMaxWork = size_t{1} << 34;
+
+  // A step may run over all of the window.
+  static size_t steps_in(size_t window) {
+    return std::min(kStepsPerByte * std::max(window, kFirstWindow), kMaxWork / std::max<size_t>(window, 1));
+  }
 
   size_t window_end(size_t from, size_t window) const {
     if (window >= text_.size() - from) return text_.size();
     size_t end = from + window;
     while ((static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) --end;  // not within a character
     return end;
+  }
+
+  size_t next_char(size_t pos) const {
+    return pos < text_.size() ? pos + utf8_length_by_lead(static_cast<unsigned char>(text_[pos])) : pos + 1;
   }
 
   int run(size_t from, size_t end, size_t steps, uint32_t options) {
@@ -126,9 +142,18 @@ Result<Splitter> Splitter::create(SplitPattern pattern, bool use_scanners) {
                              reinterpret_cast<const char*>(message)),
                  {}};
   }
-  pcre2_jit_compile(
-      compiled, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // where JIT is missing, matching interprets
   splitter.regex_ = std::make_shared<Regex>(compiled);
+  uint32_t references = 0;
+  pcre2_pattern_info(compiled, PCRE2_INFO_BACKREFMAX, &references);
+  if (references > 0) {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("the split expression {:?} refers back to a group, which has no bound on its time",
+                    p.pattern),
+        {}};
+  }
+  // Where JIT is missing, matching interprets.
+  pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
   return splitter;
 }
 

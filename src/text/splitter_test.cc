@@ -130,8 +130,9 @@ TEST(Splitter, EmptyMatchesCut) {
 // piece.
 TEST(Splitter, HostileExpressionsEnd) {
   const std::string run(1 << 20, 'x'), spaces(1 << 18, ' ');
-  for (const char* pattern : {"(x+x+)+y", "(x|x)*y", "x*y|.", "(?=.*y)x", "(.*)\\1y", "(?:(?:x?){20}){20}y",
-                              "(x(?R)?x)y", "\\s+$|(?<=x)y", "(?s).*?(?=z)", "x{1,60000}y"}) {
+  for (const char* pattern :
+       {"(x+x+)+y", "(x|x)*y", "x*y|.", "(?=.*y)x", "(?:x*z|x)*y", "(?s)(?:.)*?x*+z", "(?:(?:x?){20}){20}y",
+        "(x(?R)?x)y", "\\s+$|(?<=x)y", "(?s).*?(?=z)", "x{1,60000}y"}) {
     const auto splitter = Splitter::create({pattern});
     if (!splitter.ok()) continue;  // too large for PCRE2
     for (const std::string& text : {run, spaces, run + "y", spaces + "x" + run}) {
@@ -143,6 +144,7 @@ TEST(Splitter, HostileExpressionsEnd) {
     }
   }
   EXPECT_FALSE(Splitter::create({std::string(2000, '(') + std::string(2000, ')')}).ok());
+  EXPECT_FALSE(Splitter::create({R"((.*)\1y)"}).ok());
   EXPECT_FALSE(Splitter::create({"((x{60000}){60000}){60000}"}).ok());
 }
 

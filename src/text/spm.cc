@@ -16,7 +16,7 @@ uint32_t descending_key(float score) {
 
 }  // namespace
 
-SpmModel::SpmModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+SpmModel::SpmModel(const Vocabulary& vocabulary, const std::vector<double>& scores,
                    const std::array<TokenId, 256>& byte_tokens, TokenId unknown)
     : vocabulary_(vocabulary),
       byte_tokens_(byte_tokens),
@@ -25,7 +25,7 @@ SpmModel::SpmModel(const Vocabulary& vocabulary, const std::vector<float>& score
       self_merging_(vocabulary.size()) {
   TERCET_CHECK(scores.size() == vocabulary.size());
   priority_.reserve(scores.size());
-  for (const float score : scores) priority_.push_back(descending_key(score));
+  for (const double score : scores) priority_.push_back(descending_key(static_cast<float>(score)));
 }
 
 void SpmModel::merge(std::string_view word, MergeScratch& scratch) const {

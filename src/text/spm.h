@@ -16,7 +16,7 @@ class SpmModel {
  public:
   // `vocabulary` outlives the model. `scores` has one finite number for each token. `byte_tokens`: kNoToken
   // where a byte has none; such a byte becomes `unknown`, or nothing when that is kNoToken too.
-  SpmModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+  SpmModel(const Vocabulary& vocabulary, const std::vector<double>& scores,
            const std::array<TokenId, 256>& byte_tokens, TokenId unknown);
 
   // Appends the tokens of `text`, in which U+2581 stands for spaces. Bytes that are no UTF-8 are grouped as

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <variant>
 
 #include "text/spm.h"
@@ -48,7 +49,8 @@ Status check_spec(const TokenizerSpec& spec) {
   if (size == 0) return invalid("the vocabulary is empty");
   if (size > size_t{1} << 30)
     return invalid(fmt::format("the vocabulary has {} tokens, at most 2^30 are possible", size));
-  if (spec.pieces.size() != size || spec.is_control.size() != size) {
+  if (spec.pieces.size() != size || spec.is_control.size() != size ||
+      (!spec.first_pieces.empty() && spec.first_pieces.size() != size)) {
     return invalid(
         fmt::format("{} token texts, {} pieces and {} control flags: all must be one for each token", size,
                     spec.pieces.size(), spec.is_control.size()));
@@ -96,14 +98,15 @@ std::string clean_up_spaces(std::string_view text) {
 
 struct Tokenizer::Data {
   Vocabulary vocabulary;
-  StringTable pieces;
+  StringTable pieces, first_pieces;
   std::vector<uint8_t> is_control;
   std::vector<uint8_t> is_byte;
   std::vector<uint8_t> is_end;
   std::vector<TokenId> end_tokens;
   AddedTokenMatcher added, normalized_added;
-  Normalizer normalizer, rewrite;
+  Normalizer normalizer;
   std::vector<Splitter> splits;
+  std::vector<Normalizer> rewrites;  // before each of the splits and behind them
   std::optional<Model> model;
   std::vector<TokenId> prefix, suffix;
   bool replace_invalid_bytes, strip_leading_space, clean_up_spaces;
@@ -121,6 +124,7 @@ struct Tokenizer::Data {
 Tokenizer::Data::Data(TokenizerSpec&& spec)
     : vocabulary(spec.texts),
       pieces(spec.pieces),
+      first_pieces(spec.first_pieces),
       is_control(std::move(spec.is_control)),
       is_byte(std::move(spec.is_byte)),
       is_end(spec.texts.size()),
@@ -164,11 +168,18 @@ Tokenizer::Data::Data(TokenizerSpec&& spec)
 Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
   TERCET_TRY(check_spec(spec));
   TERCET_ASSIGN(Normalizer normalizer, Normalizer::create(spec.normalizer));
-  TERCET_ASSIGN(Normalizer rewrite, Normalizer::create(spec.rewrite));
   std::vector<Splitter> splits;
   for (const SplitPattern& pattern : spec.splits) {
     TERCET_ASSIGN(Splitter splitter, Splitter::create(pattern));
     splits.push_back(std::move(splitter));
+  }
+  std::vector<std::vector<NormalizerStep>> rewrite_steps(splits.size() + 1);
+  for (PieceRewrite& rewrite : spec.rewrites)
+    rewrite_steps[std::min(rewrite.before_split, splits.size())].push_back(std::move(rewrite.step));
+  std::vector<Normalizer> rewrites;
+  for (std::vector<NormalizerStep>& steps : rewrite_steps) {
+    TERCET_ASSIGN(Normalizer rewrite, Normalizer::create(std::move(steps)));
+    rewrites.push_back(std::move(rewrite));
   }
   // What is searched for in the normalized text is normalized itself.
   for (AddedToken& token : spec.added_tokens) {
@@ -176,20 +187,28 @@ Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
   }
   auto data = std::make_shared<Data>(std::move(spec));
   data->normalizer = std::move(normalizer);
-  data->rewrite = std::move(rewrite);
+  data->rewrites = std::move(rewrites);
   data->splits = std::move(splits);
   return Tokenizer(std::move(data));
 }
 
 void Tokenizer::Data::encode_words(std::string_view text, bool is_first, MergeScratch& scratch,
                                    std::vector<TokenId>& out) const {
-  std::string rewritten;
-  if (!rewrite.empty()) text = rewritten = rewrite.apply(text, is_first);
+  std::deque<std::string> rewritten;
   std::vector<std::string_view> words = {text}, next;
-  for (const Splitter& splitter : splits) {
+  for (size_t i = 0; i < rewrites.size(); ++i) {
+    if (!rewrites[i].empty()) {
+      for (std::string_view& word : words) {
+        word = rewritten.emplace_back(rewrites[i].apply(word, is_first));
+        is_first = false;
+      }
+    }
+    if (i == splits.size() || words.empty()) break;
+    const char* begin = words.front().data();
     next.clear();
-    for (const std::string_view word : words) splitter.split(word, next);
+    for (const std::string_view word : words) splits[i].split(word, next);
     std::swap(words, next);
+    is_first = is_first && !words.empty() && words.front().data() == begin;
     scratch.steps += words.size();
   }
   for (std::string_view word : words) {
@@ -303,15 +322,20 @@ std::string Tokenizer::Data::decode_byte_runs(std::span<const TokenId> tokens, D
 std::string Tokenizer::decode(std::span<const TokenId> tokens, DecodeOptions options) const {
   const Data& d = *data_;
   std::string out;
-  bool leading = d.strip_leading_space;
+  bool leading = d.strip_leading_space, first = true;
+  const auto is_shown = [&](TokenId token) {
+    return token >= 0 && token < vocab_size() && !(options.skip_special && is_control(token));
+  };
   if (d.invalid_bytes == InvalidBytes::kReplaceByteRuns) {
     out = d.decode_byte_runs(tokens, options);
     if (leading && out.starts_with(' ')) out.erase(0, 1);
   } else {
     for (const TokenId token : tokens) {
       std::string_view bytes = piece(token, options);
+      if (first && d.first_pieces.size() > 0 && is_shown(token))
+        bytes = d.first_pieces[static_cast<size_t>(token)];
       if (leading && bytes.starts_with(' ')) bytes.remove_prefix(1);
-      if (!(options.skip_special && is_control(token))) leading = false;
+      if (is_shown(token)) leading = first = false;
       out += bytes;
     }
   }

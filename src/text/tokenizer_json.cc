@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "text/byte_level.h"
+#include "text/onig_regex.h"
 #include "text/unicode.h"
 
 namespace tercet::text {
@@ -15,6 +16,9 @@ namespace {
 using nlohmann::json;
 
 constexpr char kGpt2Words[] = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+// \w of the Rust crate `regex`: Oniguruma's and the two joiners.
+constexpr char kRustWord[] =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}\x{200C}\x{200D})";
 constexpr char kPunctuationChar[] = R"([\p{P}$+<=>^`|~])";
 
 Error corrupt(std::string where, std::string message) {
@@ -68,6 +72,12 @@ Status read_pattern(const json& step, const char* where, std::string& pattern, b
     return corrupt(where, "a pattern is neither a String nor a Regex");
   is_regex = regex.is_string();
   pattern = (is_regex ? regex : literal).get<std::string>();
+  if (!is_regex) return {};
+  auto translated = pcre_of_onig(pattern);
+  if (!translated.ok())
+    return Error{translated.error().code, translated.error().message,
+                 fmt::format("tokenizer.json: {}", where)};
+  pattern = *std::move(translated);
   return {};
 }
 
@@ -121,6 +131,7 @@ class Reader {
     TERCET_TRY(for_each_step(child_of(file_, "pre_tokenizer"), "pretokenizers", "pre_tokenizer",
                              [this](const json& step) { return read_pre_tokenizer(step); }));
     TERCET_TRY(read_model());
+    for (const std::string& token : tokens_) is_of_model_.push_back(!token.empty());
     TERCET_TRY(read_added_tokens());
     TERCET_TRY(for_each_step(child_of(file_, "post_processor"), "processors", "post_processor",
                              [this](const json& step) { return read_post_processor(step); }));
@@ -145,8 +156,10 @@ class Reader {
   Status read_decoder();
   Status read_decoder_step(const json& step);
   Status set_token(const std::string& text, int64_t id, size_t limit);
+  std::string word_piece(const std::string& token) const;
   void finish();
 
+  void add_rewrite(NormalizerStep step) { spec_.rewrites.push_back({spec_.splits.size(), std::move(step)}); }
   void add_split(std::string pattern, PatternKind kind = PatternKind::kRegex,
                  SplitBehavior behavior = SplitBehavior::kIsolated, bool invert = false) {
     spec_.splits.push_back({std::move(pattern), kind, behavior, invert});
@@ -154,11 +167,14 @@ class Reader {
 
   const json& file_;
   TokenizerSpec spec_;
-  std::vector<std::string> tokens_;  // as the file writes them, by id
+  std::vector<std::string> tokens_;   // as the file writes them, by id
+  std::vector<uint8_t> is_of_model_;  // and not only an added token
   bool byte_level_ = false;
   // The decoder:
   bool decodes_byte_level_ = false, decodes_bytes_ = false, fused_ = false, joins_with_spaces_ = false;
+  bool word_pieces_ = false, cleans_up_ = false;
   std::string word_piece_prefix_;
+  std::string dropped_at_first_;  // Metaspace: what becomes nothing in the first token
   std::vector<std::pair<std::string, std::string>> replacements_;
 };
 
@@ -198,6 +214,7 @@ Status Reader::read_normalizer(const json& step) {
 
 Status Reader::read_bert_normalizer(const json& step) {
   NormalizerStep bert = step_of(NormalizerKind::kBert);
+  bert.controls_first = true;
   bert.clean_text = bool_of(step, "clean_text", true);
   bert.handle_chinese_chars = bool_of(step, "handle_chinese_chars", true);
   spec_.normalizer.push_back(bert);
@@ -214,12 +231,11 @@ Status Reader::read_metaspace(const json& step) {
   const std::string mark = string_of(step, "replacement", std::string(kMetaspace));
   const std::string scheme =
       string_of(step, "prepend_scheme", bool_of(step, "add_prefix_space", true) ? "always" : "never");
-  if (!spec_.splits.empty()) return unsupported("pre_tokenizer", "Metaspace behind another split");
-  spec_.rewrite.push_back(step_of(NormalizerKind::kReplace, " ", mark));
+  add_rewrite(step_of(NormalizerKind::kReplace, " ", mark));
   if (scheme != "never") {
     NormalizerStep prepend = step_of(NormalizerKind::kPrependUnless, {}, mark);
     prepend.only_first = scheme == "first";
-    spec_.rewrite.push_back(std::move(prepend));
+    add_rewrite(std::move(prepend));
   }
   if (bool_of(step, "split", true)) add_split(mark, PatternKind::kLiteral, SplitBehavior::kMergedWithNext);
   return {};
@@ -227,13 +243,12 @@ Status Reader::read_metaspace(const json& step) {
 
 Status Reader::read_pre_tokenizer(const json& step) {
   const std::string type = string_of(step, "type");
+  // What follows would see the text in the byte alphabet.
+  if (byte_level_) return unsupported("pre_tokenizer", type + " behind ByteLevel");
   if (type == "ByteLevel") {
     byte_level_ = true;
-    if (bool_of(step, "add_prefix_space", true)) {
-      if (!spec_.splits.empty())
-        return unsupported("pre_tokenizer", "ByteLevel with add_prefix_space behind another split");
-      spec_.rewrite.push_back(step_of(NormalizerKind::kPrependUnless, {}, " "));
-    }
+    if (bool_of(step, "add_prefix_space", true))
+      add_rewrite(step_of(NormalizerKind::kPrependUnless, {}, " "));
     if (bool_of(step, "use_regex", true)) add_split(kGpt2Words);
   } else if (type == "Split") {
     std::string pattern;
@@ -248,8 +263,8 @@ Status Reader::read_pre_tokenizer(const json& step) {
     TERCET_ASSIGN(const SplitBehavior behavior, read_behavior(step, "pre_tokenizer", "Isolated"));
     add_split(kPunctuationChar, PatternKind::kRegex, behavior);
   } else if (type == "Whitespace") {
-    add_split(R"([\p{L}\p{M}\p{N}\p{Pc}]+|[^\p{L}\p{M}\p{N}\p{Pc}\s]+)", PatternKind::kRegex,
-              SplitBehavior::kRemoved, true);
+    add_split(fmt::format(R"([{0}]+|[^{0}\s]+)", kRustWord), PatternKind::kRegex, SplitBehavior::kRemoved,
+              true);
   } else if (type == "WhitespaceSplit") {
     add_split(R"(\s)", PatternKind::kRegex, SplitBehavior::kRemoved);
   } else if (type == "BertPreTokenizer") {
@@ -299,7 +314,7 @@ Status Reader::read_unigram_vocabulary(const json& vocab) {
       return corrupt("model.vocab", fmt::format("entry {} is no [token, score]", tokens_.size()));
     }
     tokens_.push_back(entry[0].get<std::string>());
-    spec_.scores.push_back(static_cast<float>(entry[1].get<double>()));
+    spec_.scores.push_back(entry[1].get<double>());
   }
   return {};
 }
@@ -469,11 +484,11 @@ Status Reader::read_decoder_step(const json& step) {
     replacements_.emplace_back(string_of(step, "replacement", std::string(kMetaspace)), " ");
     const std::string scheme =
         string_of(step, "prepend_scheme", bool_of(step, "add_prefix_space", true) ? "always" : "never");
-    spec_.strip_leading_space = scheme != "never";
+    if (scheme != "never") dropped_at_first_ = replacements_.back().first;
   } else if (type == "WordPiece") {
     word_piece_prefix_ = string_of(step, "prefix", "##");
-    joins_with_spaces_ = true;
-    spec_.clean_up_spaces = bool_of(step, "cleanup", true);
+    word_pieces_ = true;
+    cleans_up_ = bool_of(step, "cleanup", true);
   } else {
     return unsupported("decoder.type", type);
   }
@@ -503,6 +518,22 @@ std::string replace_all(std::string_view text, std::string_view pattern, std::st
   return out;
 }
 
+// What the WordPiece decoder cleans up in each token, in this order.
+std::string clean_up(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> kChanges[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [pattern, content] : kChanges) text = replace_all(text, pattern, content);
+  return text;
+}
+
+// A token behind others.
+std::string Reader::word_piece(const std::string& token) const {
+  const bool continues = !word_piece_prefix_.empty() && token.starts_with(word_piece_prefix_);
+  std::string piece = continues ? token.substr(word_piece_prefix_.size()) : fmt::format(" {}", token);
+  return cleans_up_ ? clean_up(std::move(piece)) : piece;
+}
+
 void Reader::finish() {
   const json& model = child_of(file_, "model");
   const std::string unknown = string_of(model, "unk_token");
@@ -512,15 +543,17 @@ void Reader::finish() {
     if (!unknown.empty() && token == unknown) spec_.bpe.unknown = static_cast<TokenId>(id);
     const auto byte = parse_byte_token(token);
     if (byte && byte_fallback) spec_.bpe.byte_tokens[*byte] = static_cast<TokenId>(id);
-    spec_.texts.push_back(byte_level_ ? bytes_of_byte_level(token).value_or("") : token);
+    const bool is_of_model = id < is_of_model_.size() && is_of_model_[id] != 0;
+    std::string text = byte_level_ ? bytes_of_byte_level(token).value_or("") : token;
+    spec_.texts.push_back(is_of_model ? std::move(text) : "");
 
     std::string piece = token;
     if (decodes_byte_level_) piece = bytes_of_byte_level(token).value_or(token);
     for (const auto& [pattern, content] : replacements_) piece = replace_all(piece, pattern, content);
-    if (joins_with_spaces_) {
-      const bool continues = !word_piece_prefix_.empty() && token.starts_with(word_piece_prefix_);
-      piece = continues ? token.substr(word_piece_prefix_.size()) : fmt::format(" {}", token);
-    }
+    if (joins_with_spaces_) piece = fmt::format(" {}", token);
+    if (word_pieces_) piece = word_piece(token);
+    if (word_pieces_) spec_.first_pieces.push_back(cleans_up_ ? clean_up(token) : token);
+    if (!dropped_at_first_.empty()) spec_.first_pieces.push_back(replace_all(token, dropped_at_first_, ""));
     const bool is_byte = byte && decodes_bytes_;
     if (is_byte) piece = std::string(1, static_cast<char>(*byte));
     spec_.pieces.push_back(std::move(piece));
@@ -529,7 +562,7 @@ void Reader::finish() {
   spec_.is_control.assign(tokens_.size(), 0);
   for (const AddedToken& token : spec_.added_tokens)
     spec_.is_control[static_cast<size_t>(token.id)] = token.special;
-  if (spec_.model == ModelKind::kUnigram) spec_.scores.resize(tokens_.size(), 0.0f);
+  if (spec_.model == ModelKind::kUnigram) spec_.scores.resize(tokens_.size(), 0.0);
   spec_.match_order = MatchOrder::kLeftmostLongest;
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "text/onig_regex.h"
 #include "text/tokenizer.h"
 
 namespace tercet::text {
@@ -111,11 +112,68 @@ TEST(TokenizerJson, WordPiece) {
   const Tokenizer t = loaded(file);
   EXPECT_THAT(t.encode("Héllo中!", {.add_special = true}), ElementsAre(1, 3, 4, 5, 6, 2));
   EXPECT_THAT(t.encode("hellollollo"), ElementsAre(0)) << "longer than 9 characters";
+  EXPECT_THAT(t.encode("he\u0085llo\u00A0!"), ElementsAre(3, 4, 6)) << "a control character, and a space";
   EXPECT_EQ(t.decode(std::vector<TokenId>{3, 4, 5, 6}), "hello 中!");
+  EXPECT_EQ(t.decode(std::vector<TokenId>{4, 4}), "##llollo") << "nothing goes before the first";
+}
+
+TEST(TokenizerJson, MetaspaceBehindAnotherSplit) {
+  const json file = json::parse(R"json({
+    "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"},
+                      {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}]},
+    "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["▁a", -1], ["b", -2], ["▁", -3]]}
+  })json");
+  EXPECT_THAT(loaded(file).encode(" ab  a b"), ElementsAre(1, 2, 1, 3, 2));
+  json first = file;
+  first["pre_tokenizer"]["pretokenizers"][1]["prepend_scheme"] = "first";
+  EXPECT_THAT(loaded(first).encode("b b"), ElementsAre(3, 2, 2));
+  EXPECT_THAT(loaded(first).encode(" b b"), ElementsAre(2, 2))
+      << "what begins behind a space is not the beginning";
+}
+
+TEST(TokenizerJson, UnigramByteFallbackIsByRun) {
+  const json file = json::parse(R"json({
+    "model": {"type": "Unigram", "unk_id": 0, "byte_fallback": true,
+              "vocab": [["<unk>", 0], ["a", -1], ["<0xC3>", -9], ["<0xA9>", -9]]}
+  })json");
+  EXPECT_THAT(loaded(file).encode("aéa"), ElementsAre(1, 2, 3, 1));
+  EXPECT_THAT(loaded(file).encode("aéxa"), ElementsAre(1, 0, 1)) << "x has no byte token";
+}
+
+TEST(TokenizerJson, AddedTokensAreNotOfTheModel) {
+  json file = bpe_file();
+  file["pre_tokenizer"] = nullptr;
+  file["added_tokens"].push_back({{"id", 8}, {"content", "c"}, {"special", true}, {"normalized", false}});
+  EXPECT_THAT(loaded(file).encode("ac"), ElementsAre(0))
+      << "a special token's text, and no letter of the model";
+  EXPECT_THAT(loaded(file).encode("ac", {.parse_special = true}), ElementsAre(0, 8));
+}
+
+TEST(TokenizerJson, WhatATokenThatTakesWhiteSpaceTookIsFoundToo) {
+  json file = bpe_file();
+  file["added_tokens"].push_back({{"id", 8}, {"content", "\n"}, {"special", false}, {"rstrip", true}});
+  EXPECT_THAT(loaded(file).encode("a\n \nb"), ElementsAre(0, 8, 8, 1));
+  file["added_tokens"].back()["lstrip"] = true;
+  EXPECT_THAT(loaded(file).encode("a\n \nb"), ElementsAre(0, 8, 1));
+}
+
+TEST(TokenizerJson, ExpressionsInOnigurumasSyntax) {
+  EXPECT_EQ(pcre_of_onig(R"(\s+|[^\r\n\p{L}]?\d)").value(), R"(\s+|[^\r\n\p{L}]?\d)");
+  EXPECT_EQ(pcre_of_onig(R"(\h[\h_]\H\\h)").value(), R"([0-9a-fA-F][0-9a-fA-F_][^0-9a-fA-F]\\h)");
+  EXPECT_FALSE(pcre_of_onig("[a-z&&[^b]]").ok());
+  json file = bpe_file();
+  file["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers",
+       {{{"type", "Split"}, {"pattern", {{"Regex", R"(\w+)"}}}, {"behavior", "Removed"}, {"invert", true}},
+        file["pre_tokenizer"]}}};
+  EXPECT_THAT(loaded(file).encode("a\u0301b ab"), ElementsAre(0, 1, 3)) << "a mark is a part of a word";
 }
 
 TEST(TokenizerJson, WhatIsWrongIsNamed) {
   EXPECT_EQ(error_after([](json&) {}), "ok");
+  EXPECT_THAT(tokenizer_spec_from_json(R"({"model": "\ud800"})").error().to_string(), HasSubstr("is no JSON"))
+      << "a lone surrogate";
   EXPECT_THAT(tokenizer_spec_from_json("{").error().to_string(), HasSubstr("is no JSON"));
   EXPECT_THAT(tokenizer_spec_from_json("[]").error().to_string(), HasSubstr("expected an object"));
   EXPECT_THAT(error_after([](json& f) { f.erase("model"); }), HasSubstr("model: missing"));

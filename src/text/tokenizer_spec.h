@@ -1,7 +1,7 @@
 // What a tokenizer does, as plain data: one pipeline that every tokenizer file configures.
 //
-//   text -> added tokens are found -> normalizer -> (added tokens in the normalized text) -> rewrite ->
-//   splits -> model
+//   text -> added tokens are found -> normalizer -> (added tokens in the normalized text) -> splits and
+//   rewrites -> model
 //        -> prefix and suffix
 //
 // vocab.h makes one from a GGUF vocabulary, tokenizer_json.h from a tokenizer.json.
@@ -28,14 +28,21 @@ enum class InvalidBytes {
                       // (ByteFallback)
 };
 
+// What a pre-tokenizer changes in each piece of the text.
+struct PieceRewrite {
+  size_t before_split = 0;  // made before this one of `splits`, or behind the last
+  NormalizerStep step;
+};
+
 struct TokenizerSpec {
   ModelKind model = ModelKind::kBpe;
-  // By token id, all of one length:
+  // By token id, all of one length, where they are not empty:
   std::vector<std::string> texts;  // as the model matches it (bytes for byte-level BPE); empty: never matched
-  std::vector<std::string> pieces;  // the bytes it decodes to
-  std::vector<uint8_t> is_control;  // not shown where special tokens are skipped
-  std::vector<uint8_t> is_byte;     // decodes to one byte of a character (kReplaceByteRuns); may be empty
-  std::vector<float> scores;        // kSpm, kUnigram
+  std::vector<std::string> pieces;        // the bytes it decodes to
+  std::vector<std::string> first_pieces;  // at the beginning of a text; empty: the same
+  std::vector<uint8_t> is_control;        // not shown where special tokens are skipped
+  std::vector<uint8_t> is_byte;  // decodes to one byte of a character (kReplaceByteRuns); may be empty
+  std::vector<double> scores;    // kSpm, kUnigram
 
   BpeOptions bpe;  // byte tokens and `unknown` serve kSpm and kUnigram too
   std::vector<BpeMerge> merges;
@@ -47,8 +54,8 @@ struct TokenizerSpec {
   std::vector<AddedToken> added_tokens;
   MatchOrder match_order = MatchOrder::kLongestFirst;
   std::vector<NormalizerStep> normalizer;
-  std::vector<NormalizerStep> rewrite;  // what a pre-tokenizer changes in the text before it splits
-  std::vector<SplitPattern> splits;     // each splits the pieces of the one before
+  std::vector<SplitPattern> splits;  // each splits the pieces of the one before
+  std::vector<PieceRewrite> rewrites;
   std::vector<TokenId> prefix, suffix;  // add_special
 
   bool strip_leading_space = false;  // decode() drops one space at the beginning

@@ -78,7 +78,7 @@ TEST(TokenizerTime, Unigram) {
   TokenizerSpec spec = parts_of_prose(std::string(kMetaspace));
   spec.model = ModelKind::kUnigram;
   for (const std::string& text : spec.texts)
-    spec.scores.push_back(-4.0f - 1.0f / static_cast<float>(text.size()));
+    spec.scores.push_back(-4.0 - 1.0 / static_cast<double>(text.size()));
   NormalizerStep spaces;
   spaces.kind = NormalizerKind::kReplace;
   spaces.pattern = " ";

@@ -22,17 +22,17 @@ bool is_white_space(char32_t c) {
 uint16_t class_of_category(utf8proc_category_t category) {
   switch (category) {
     case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LT: return kUpper;
-    case UTF8PROC_CATEGORY_LL: return kLower;
+    case UTF8PROC_CATEGORY_LT: return kUpper | kWordChar;
+    case UTF8PROC_CATEGORY_LL: return kLower | kWordChar;
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return kOtherLetter;
+    case UTF8PROC_CATEGORY_LO: return kOtherLetter | kWordChar;
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME: return kMark;
+    case UTF8PROC_CATEGORY_ME: return kMark | kWordChar;
     case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NL: return kNumber | kWordChar;
     case UTF8PROC_CATEGORY_NO: return kNumber;
-    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PC: return kPunctuation | kWordChar;
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
     case UTF8PROC_CATEGORY_PE:
@@ -50,9 +50,10 @@ uint16_t class_of_category(utf8proc_category_t category) {
 }
 
 constexpr uint16_t ascii_class(unsigned char c) {
-  if (c >= 'a' && c <= 'z') return kLower;
-  if (c >= 'A' && c <= 'Z') return kUpper;
-  if (c >= '0' && c <= '9') return kNumber;
+  if (c >= 'a' && c <= 'z') return kLower | kWordChar;
+  if (c >= 'A' && c <= 'Z') return kUpper | kWordChar;
+  if (c >= '0' && c <= '9') return kNumber | kWordChar;
+  if (c == '_') return kPunctuation | kWordChar;
   if (c == '\n' || c == '\r') return kSpace | kControl | kNewline;
   if (c >= 9 && c <= 13) return kSpace | kControl;
   if (c == ' ') return kSpace;
@@ -216,7 +217,12 @@ std::string replace_invalid_sequences(std::string_view text) {
 uint16_t char_class(char32_t c) {
   if (c < 128) return kAsciiClasses[c];
   const uint16_t space = is_white_space(c) ? kSpace : 0;
-  return class_of_category(utf8proc_category(static_cast<utf8proc_int32_t>(c))) | space;
+  // Symbols that are alphabetic (circled letters), and the joiners.
+  const bool is_word = (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+                       (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189) || c == 0x200C ||
+                       c == 0x200D;
+  return class_of_category(utf8proc_category(static_cast<utf8proc_int32_t>(c))) | space |
+         (is_word ? kWordChar : 0);
 }
 
 std::string normalize(std::string_view text, NormalForm form) {

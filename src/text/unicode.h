@@ -49,10 +49,11 @@ enum CharClass : uint16_t {
   kNumber = 1 << 4,
   kPunctuation = 1 << 5,
   kSymbol = 1 << 6,
-  kSpace = 1 << 7,     // the property White_Space
-  kControl = 1 << 8,   // Cc
-  kFormat = 1 << 9,    // Cf
-  kNewline = 1 << 10,  // CR and LF
+  kSpace = 1 << 7,      // the property White_Space
+  kControl = 1 << 8,    // Cc
+  kFormat = 1 << 9,     // Cf
+  kNewline = 1 << 10,   // CR and LF
+  kWordChar = 1 << 11,  // alphabetic, marks, decimal digits, connectors and joiners: \w of Unicode's TS 18
   kLetter = kUpper | kLower | kOtherLetter,
 };
 uint16_t char_class(char32_t code_point);

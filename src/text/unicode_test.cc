@@ -46,10 +46,13 @@ TEST(Unicode, FindsTheIncompleteEnd) {
 }
 
 TEST(Unicode, Classes) {
-  EXPECT_EQ(char_class('a'), kLower);
-  EXPECT_EQ(char_class(U'Ω'), kUpper);
-  EXPECT_EQ(char_class(U'中'), kOtherLetter);
-  EXPECT_EQ(char_class(U'٣'), kNumber);
+  EXPECT_EQ(char_class('a'), kLower | kWordChar);
+  EXPECT_EQ(char_class(U'Ω'), kUpper | kWordChar);
+  EXPECT_EQ(char_class(U'中'), kOtherLetter | kWordChar);
+  EXPECT_EQ(char_class(U'٣'), kNumber | kWordChar);
+  EXPECT_EQ(char_class(U'²'), kNumber);
+  EXPECT_EQ(char_class(U'Ⓐ'), kSymbol | kWordChar);
+  EXPECT_EQ(char_class(0x200D), kFormat | kWordChar);
   EXPECT_EQ(char_class('\n'), kSpace | kControl | kNewline);
   EXPECT_TRUE(char_class(0xA0) & kSpace);
   EXPECT_TRUE(char_class(0x3000) & kSpace);

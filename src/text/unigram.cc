@@ -1,6 +1,7 @@
 #include "text/unigram.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "text/unicode.h"
@@ -12,13 +13,11 @@ constexpr double kUnknownPenalty = 10.0;  // SentencePiece, unigram_model.cc: kU
 
 }  // namespace
 
-UnigramModel::UnigramModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+UnigramModel::UnigramModel(const Vocabulary& vocabulary, std::vector<double> scores,
                            const std::array<TokenId, 256>& byte_tokens, TokenId unknown)
-    : trie_(vocabulary, unknown), scores_(scores), byte_tokens_(byte_tokens), unknown_(unknown) {
-  TERCET_CHECK(scores.size() == vocabulary.size());
-  const float lowest = *std::min_element(scores.begin(), scores.end());
-  has_all_bytes_ = std::find(byte_tokens.begin(), byte_tokens.end(), kNoToken) == byte_tokens.end();
-  unknown_score_ = static_cast<double>(lowest) - kUnknownPenalty;
+    : trie_(vocabulary, unknown), scores_(std::move(scores)), byte_tokens_(byte_tokens), unknown_(unknown) {
+  TERCET_CHECK(scores_.size() == vocabulary.size());
+  unknown_score_ = *std::min_element(scores_.begin(), scores_.end()) - kUnknownPenalty;
 }
 
 void UnigramModel::encode(std::string_view text, MergeScratch& scratch, std::vector<TokenId>& out) const {
@@ -47,7 +46,7 @@ void UnigramModel::encode(std::string_view text, MergeScratch& scratch, std::vec
       const TokenId token = trie_.token(node);
       if (token == kNoToken) continue;
       covers_character |= end - pos == length;
-      relax(end, static_cast<double>(scores_[static_cast<size_t>(token)]), token);
+      relax(end, scores_[static_cast<size_t>(token)], token);
     }
     if (!covers_character) relax(pos + length, unknown_score_, kNoToken);
     pos += length;
@@ -56,14 +55,24 @@ void UnigramModel::encode(std::string_view text, MergeScratch& scratch, std::vec
   for (size_t end = text.size(); end > 0; end = best[end].from) {
     if (best[end].token != kNoToken) {
       out.push_back(best[end].token);
-    } else if (has_all_bytes_) {
-      for (size_t i = end; i > best[end].from; --i)
-        out.push_back(byte_tokens_[static_cast<unsigned char>(text[i - 1])]);
-    } else if (unknown_ != kNoToken && (out.size() == first || out.back() != unknown_)) {
-      out.push_back(unknown_);
+      continue;
     }
+    size_t begin = best[end].from;
+    while (begin > 0 && best[begin].token == kNoToken) begin = best[begin].from;
+    add_unknown(text.substr(begin, end - begin), out);
+    best[end].from = static_cast<uint32_t>(begin);
   }
   std::reverse(out.begin() + static_cast<ptrdiff_t>(first), out.end());
+}
+
+void UnigramModel::add_unknown(std::string_view run, std::vector<TokenId>& out) const {
+  const auto byte_token = [this](char c) { return byte_tokens_[static_cast<unsigned char>(c)]; };
+  const bool has_all = std::all_of(run.begin(), run.end(), [&](char c) { return byte_token(c) != kNoToken; });
+  if (has_all) {
+    std::transform(run.rbegin(), run.rend(), std::back_inserter(out), byte_token);
+  } else if (unknown_ != kNoToken) {
+    out.push_back(unknown_);
+  }
 }
 
 }  // namespace tercet::text

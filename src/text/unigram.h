@@ -15,19 +15,21 @@ namespace tercet::text {
 class UnigramModel {
  public:
   // `vocabulary` outlives the model; `scores`: natural logarithms, one finite number for each token. A
-  // character that no token covers becomes its bytes' tokens if all of `byte_tokens` exist, else `unknown` (a
-  // run of them is one), else nothing.
-  UnigramModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+  // run of characters that no token covers becomes its bytes' tokens if it has all of them, else `unknown`,
+  // else nothing.
+  UnigramModel(const Vocabulary& vocabulary, std::vector<double> scores,
                const std::array<TokenId, 256>& byte_tokens, TokenId unknown);
 
   // Time: the text's length times the longest token's, at most.
   void encode(std::string_view text, MergeScratch& scratch, std::vector<TokenId>& out) const;
 
  private:
+  // Appends the tokens of a run of unknown characters, from the last to the first.
+  void add_unknown(std::string_view run, std::vector<TokenId>& out) const;
+
   Trie trie_;
-  std::vector<float> scores_;
+  std::vector<double> scores_;
   std::array<TokenId, 256> byte_tokens_;
-  bool has_all_bytes_ = false;
   TokenId unknown_;
   double unknown_score_ = 0;
 };

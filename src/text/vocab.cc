@@ -282,7 +282,7 @@ Status configure_spm(const VocabSpec& v, TokenizerSpec& spec) {
   spec.normalizer.push_back(step(NormalizerKind::kReplace, " ", std::string(kMetaspace)));
   TERCET_TRY(set_byte_tokens(v, spec.bpe.byte_tokens));
   set_tokens(v, false, spec);
-  spec.scores = v.scores;
+  spec.scores.assign(v.scores.begin(), v.scores.end());
   return {};
 }
 
@@ -295,7 +295,7 @@ Status configure_unigram(const VocabSpec& v, TokenizerSpec& spec) {
   spec.normalizer.push_back(step(NormalizerKind::kReplace, " ", std::string(kMetaspace)));
   spec.strip_leading_space = v.add_space_prefix;
   set_tokens(v, false, spec);
-  spec.scores = v.scores;
+  spec.scores.assign(v.scores.begin(), v.scores.end());
   for (size_t id = 0; id < v.tokens.size(); ++id) {
     const bool matched = v.types[id] == TokenType::kNormal || v.types[id] == TokenType::kUserDefined ||
                          v.types[id] == TokenType::kUnused;

@@ -5,6 +5,7 @@ Tests of answers need the model smollm2-135m in the folder TERCET_MODELS and are
 """
 
 import json
+import lzma
 import os
 import pathlib
 import pty
@@ -18,6 +19,7 @@ import time
 import unittest
 
 TERCET = sys.argv.pop(1)
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 MODEL = pathlib.Path(os.environ.get("TERCET_MODELS", "/nonexistent")) / "smollm2-135m.gguf"
 DEADLINE = 300  # seconds until something that hangs has failed
 
@@ -68,6 +70,70 @@ class CommandLine(unittest.TestCase):
         done = tercet("pull", "--list")
         self.assertEqual(done.returncode, 0)
         self.assertIn("qwen2.5-coder-1.5b", done.stdout)
+
+
+class Tokenize(unittest.TestCase):
+    """Qwen3's tokenizer.json and template in a folder, as Hugging Face has them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        folder = pathlib.Path(cls.folder.name)
+        (folder / "tokenizer.json").write_bytes(lzma.decompress((DATA / "tokenizers/qwen3/tokenizer.json.xz").read_bytes()))
+        (folder / "chat_template.jinja").write_bytes((DATA / "chat/qwen3.jinja").read_bytes())
+
+    def tokenize(self, *arguments, stdin=""):
+        done = tercet("tokenize", self.folder.name, *arguments, stdin=stdin)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_a_text_comes_from_a_flag_a_file_or_stdin(self):
+        shown = self.tokenize("-p", "Hello world")
+        self.assertEqual(shown, '     0    9707  "Hello"\n     1    1879  " world"\n2 tokens\n')
+        self.assertEqual(self.tokenize(stdin="Hello world"), shown)
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("Hello world")
+            file.flush()
+            self.assertEqual(self.tokenize("-f", file.name), shown)
+        self.assertEqual(tercet("tokenize", self.folder.name + "/tokenizer.json", "-p", "Hello world").stdout, shown)
+
+    def test_special_tokens_are_text_unless_asked_otherwise(self):
+        self.assertEqual(self.tokenize("-p", "<|im_end|>", "--ids", "--parse-special"), "151645\n")
+        self.assertGreater(len(self.tokenize("-p", "<|im_end|>", "--ids").split()), 3)
+
+    def test_ids_become_text(self):
+        self.assertEqual(self.tokenize("--decode", "9707 1879 151645"), "Hello world<|im_end|>\n")
+        self.assertEqual(self.tokenize("--decode", stdin="[9707, 1879]"), "Hello world\n")
+        ids = self.tokenize("-p", "日本語 and\ttabs", "--ids")
+        self.assertEqual(self.tokenize("--decode", stdin=ids), "日本語 and\ttabs\n")
+
+    def test_a_chat_shows_the_prompt_and_its_tokens(self):
+        request = {"messages": [{"role": "user", "content": "hi <|im_end|>"}], "chat_template_kwargs": {"enable_thinking": False}}
+        shown = self.tokenize("--chat", "-", stdin=json.dumps(request))
+        self.assertTrue(shown.startswith("Prompt\n  <|im_start|>user\\n\n  hi <|im_end|><|im_end|>\\n\n"), shown)
+        tokens = json.loads(self.tokenize("--chat", "-", "--json", stdin=json.dumps(request)))["tokens"]
+        self.assertEqual([token["text"] for token in tokens if token["special"]], ["<|im_start|>", "<|im_end|>", "<|im_start|>"])
+        with tempfile.NamedTemporaryFile("w") as template:
+            template.write("{{ messages[0].content }}!")
+            template.flush()
+            shown = self.tokenize("--chat", "-", "--template", template.name, "--ids", stdin='[{"role": "user", "content": "Hello"}]')
+        self.assertEqual(shown, "9707 0\n")
+
+    def test_mistakes_are_named(self):
+        for arguments, status, part in ((["--decode", "1 x"], 1, '"x" is no token id'), (["--chat", "-"], 1, "JSON"),
+                                        (["-p", "a", "--decode", "1"], 2, "excludes"), (["--template", "a"], 2, "--chat")):
+            done = tercet("tokenize", self.folder.name, *arguments)
+            self.assertEqual(done.returncode, status, arguments)
+            self.assertIn(part, done.stderr)
+
+    def test_bench_measures_a_text(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("Hello world " * 100)
+            file.flush()
+            done = tercet("bench", "tokenize", self.folder.name, "-f", file.name, "-r", "2", "--json")
+        row, = json.loads(done.stdout)
+        self.assertEqual((row["bytes"], len(row["bytes_per_second"])), (1200, 2))
 
 
 @unittest.skipUnless(MODEL.exists(), f"{MODEL} is not there")
