@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/check.h"
 #include "format/safetensors_header.h"
@@ -21,12 +22,16 @@ void SafetensorsWriter::add_tensor(std::string_view name, DType type, std::span<
 Status SafetensorsWriter::begin(const std::string& path) {
   TERCET_CHECK(!file_);
   nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
+  // Appended, since operator[] looks through all that is there.
+  auto& entries = header.get_ref<nlohmann::ordered_json::object_t&>();
+  std::set<std::string_view> names;
   uint64_t offset = 0;
   for (const Tensor& tensor : tensors_) {
-    TERCET_CHECK(!header.contains(tensor.name));
-    header[tensor.name] = {{"dtype", dtype_name(tensor.type)},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + tensor.bytes}}};
+    TERCET_CHECK(names.insert(tensor.name).second);
+    const nlohmann::ordered_json entry = {{"dtype", dtype_name(tensor.type)},
+                                          {"shape", tensor.shape},
+                                          {"data_offsets", {offset, offset + tensor.bytes}}};
+    entries.emplace_back(tensor.name, entry);
     offset += tensor.bytes;
   }
   std::string text = header.dump();

@@ -51,6 +51,9 @@ class Planner {
   Result<std::vector<Output>> plan() {
     TERCET_ASSIGN(const std::string layers_key, architecture_key(*model_.metadata, "block_count"));
     TERCET_ASSIGN(const uint64_t layers, model_.metadata->get_uint(layers_key));
+    if (layers > kMaxLayers)
+      return Error{ErrorCode::kInvalidArgument, fmt::format("{} layers cannot be right", layers),
+                   model_.path};
     size_t found = 0;
     for (const HfTensorName& name : expand_rules(family_.rules(), static_cast<int64_t>(layers))) {
       const TensorInfo* tensor = model_.tensors.find(name.gguf);
@@ -297,8 +300,8 @@ class FolderWriter {
   static Result<FolderWriter> create(const std::string& path) {
     std::error_code error;
     if (fs::exists(path, error)) return Error{ErrorCode::kInvalidArgument, "exists already", path};
-    FolderWriter writer(path,
-                        fmt::format("{}.{}.part", fs::path(path).lexically_normal().string(), ::getpid()));
+    const std::string name = (fs::path(path) / "").lexically_normal().parent_path().string();
+    FolderWriter writer(path, fmt::format("{}.{}.part", name, ::getpid()));
     if (!fs::create_directories(writer.temporary_, error))
       return Error{ErrorCode::kIo, "cannot be created: " + error.message(), writer.temporary_};
     return writer;

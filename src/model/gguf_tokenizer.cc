@@ -25,8 +25,8 @@ using nlohmann::json;
 using text::TokenType;
 
 constexpr const char* kPrefixMark = "▁";
-// What converters give to tokens that no merge makes.
-constexpr float kUnreachable = -1000;
+// The score of tokens that no merge makes: below any place in a list of merges.
+constexpr float kUnreachable = -1e7f;
 // The pre-tokenizers that most models have, tried before the others.
 constexpr const char* kUsualPre[] = {"llama-bpe", "qwen2", "gpt-2",  "smollm", "gpt-4o",      "deepseek-v3",
                                      "tekken",    "glm4",  "refact", "dbrx",   "deepseek-llm"};
@@ -113,7 +113,7 @@ Result<Vocab> read_vocab(const std::string& folder, const json& file, int64_t vo
 std::vector<float> scores_of(const Vocab& vocab) {
   std::map<std::string_view, size_t> ids;
   for (size_t id = 0; id < vocab.tokens.size(); ++id) ids.emplace(vocab.tokens[id], id);
-  std::vector<float> scores(vocab.tokens.size(), kUnreachable * 1000);
+  std::vector<float> scores(vocab.tokens.size(), kUnreachable);
   for (size_t i = 0; i < vocab.merges.size(); ++i) {
     std::string token = vocab.merges[i];
     token.erase(token.find(' '), 1);

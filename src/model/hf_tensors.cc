@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "model/decoder_spec.h"
 #include "quant/codec.h"
 
 namespace tercet::model {
@@ -354,6 +355,9 @@ Result<TensorSource> hf_tensor_source(std::shared_ptr<const SafetensorsFile> fil
                                       std::span<const HfTensorRule> rules, const Metadata& metadata,
                                       std::vector<ComputedTensor> computed) {
   TERCET_ASSIGN(const int64_t num_layers, architecture_size(metadata, "block_count"));
+  if (num_layers > kMaxLayers)
+    return Error{ErrorCode::kInvalidArgument, fmt::format("{} layers cannot be right", num_layers),
+                 metadata.source()};
   TERCET_ASSIGN(const std::string_view architecture, metadata.get_string("general.architecture"));
   TERCET_ASSIGN(const uint64_t num_experts,
                 metadata.get_uint_or(fmt::format("{}.expert_count", architecture), 0));

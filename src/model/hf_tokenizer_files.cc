@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "model/gguf_tokenizer.h"
 #include "model/package_text.h"
@@ -69,10 +70,12 @@ ordered_json added_tokens(const Vocab& vocab) {
 
 ordered_json vocab_json(const Vocab& vocab, bool with_added) {
   ordered_json tokens = ordered_json::object();
-  std::map<std::string_view, bool> seen;
+  // Appended, since operator[] looks through all that is there.
+  auto& object = tokens.get_ref<ordered_json::object_t&>();
+  std::set<std::string_view> seen;
   for (size_t id = 0; id < vocab.tokens.size(); ++id)
-    if ((with_added || !vocab.is_added(id)) && seen.emplace(vocab.tokens[id], true).second)
-      tokens.push_back(ordered_json::object_t::value_type(std::string(vocab.tokens[id]), id));
+    if ((with_added || !vocab.is_added(id)) && seen.insert(vocab.tokens[id]).second)
+      object.emplace_back(std::string(vocab.tokens[id]), id);
   return tokens;
 }
 

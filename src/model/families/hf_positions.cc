@@ -16,7 +16,6 @@ using format::Metadata;
 
 constexpr double kTwoPi = 6.283185307179586;
 constexpr int64_t kMostDims = 1 << 16;
-constexpr int64_t kMostLayers = 1 << 16;
 
 // The settings that apply to layers of one type. `scaling` holds factor and so on.
 struct RopeSettings {
@@ -304,7 +303,7 @@ Status sliding_to_gguf(const HfConfig& config, int64_t pattern, int64_t gguf_pat
   if (!config.has("sliding_window")) return {};
   TERCET_ASSIGN(const int64_t window, config.get_int("sliding_window"));
   TERCET_ASSIGN(const int64_t layers, config.get_int("num_hidden_layers"));
-  if (window < 1 || window > INT32_MAX || layers < 1 || layers > kMostLayers)
+  if (window < 1 || window > INT32_MAX || layers < 1 || layers > kMaxLayers)
     return config.error(ErrorCode::kInvalidArgument, "sliding_window",
                         fmt::format("{} on {} layers cannot be right", window, layers));
   std::vector<bool> sliding(static_cast<size_t>(layers));
@@ -340,7 +339,7 @@ Result<std::vector<bool>> sliding_layers(const Metadata& metadata, int64_t gguf_
   const auto key = [&](std::string_view name) { return *architecture_key(metadata, name); };
   TERCET_ASSIGN(const uint64_t window, metadata.get_uint_or(key("attention.sliding_window"), 0));
   TERCET_ASSIGN(const uint64_t layers, metadata.get_uint(key("block_count")));
-  if (layers > static_cast<uint64_t>(kMostLayers))
+  if (layers > static_cast<uint64_t>(kMaxLayers))
     return Error{ErrorCode::kInvalidArgument, fmt::format("{} layers cannot be right", layers),
                  metadata.source()};
   std::vector<bool> sliding(layers);

@@ -16,8 +16,6 @@ constexpr HfKey kExperts[] = {
     {"moe_intermediate_size", "expert_feed_forward_length", Kind::kInt, true},
 };
 
-constexpr int64_t kMostLayers = 1 << 16;
-
 // A window is given in many published configs and used in few.
 Status windows(const HfConfig& config, int64_t first_layer, HfTranslation& out) {
   TERCET_ASSIGN(const bool used, config.get_bool_or("use_sliding_window", false));
@@ -70,7 +68,7 @@ Status qwen3_moe_to_gguf(const HfConfig& config, HfTranslation& out) {
   if (config.has("mlp_only_layers")) {
     TERCET_ASSIGN(dense, config.get_ints("mlp_only_layers"));
   }
-  if (step < 1 || layers < 1 || layers > kMostLayers)
+  if (step < 1 || layers < 1 || layers > kMaxLayers)
     return config.error(ErrorCode::kInvalidArgument, "decoder_sparse_step",
                         fmt::format("{} with {} layers cannot be right", step, layers));
   std::vector<bool> moe(static_cast<size_t>(layers));
