@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "app/progress.h"
 #include "app/weight_check.h"
 #include "format/gguf.h"
+#include "quant/packed.h"
 
 namespace tercet::app {
 namespace {
@@ -96,6 +98,26 @@ Result<uint64_t> kv_cache_bytes(const GgufFile& file) {
   return total_heads * (key_length + value_length) * kKvTokens * sizeof(uint16_t);
 }
 
+// Types that take clearly more memory as packed than in the file.
+void add_packing_notes(const GgufFile& file, std::vector<std::string>& notes) {
+  constexpr int64_t kInputs = 4096;
+  std::set<DType> types;
+  for (const GgufTensor& tensor : file.tensors()) types.insert(tensor.type);
+  for (const DType type : types) {
+    const quant::PackedLayout* layout = quant::packed_layout(type);
+    if (layout == nullptr) continue;
+    const double packed = 8.0 * static_cast<double>(quant::panel_bytes(*layout, kInputs)) /
+                          static_cast<double>(kInputs * quant::kPanelRows);
+    const double in_file =
+        8.0 * static_cast<double>(dtype_row_bytes(type, kInputs)) / static_cast<double>(kInputs);
+    if (packed > 1.08 * in_file)
+      notes.push_back(
+          fmt::format("{} takes {:.2f} bits a weight in memory, {:.2f} in the file: it is spelled out in "
+                      "{}-bit codes, which loses nothing",
+                      dtype_name(type), packed, in_file, layout->bits));
+  }
+}
+
 std::vector<std::string> collect_notes(const GgufFile& file) {
   std::vector<std::string> notes;
   if (!file.metadata().has("general.architecture"))
@@ -106,6 +128,7 @@ std::vector<std::string> collect_notes(const GgufFile& file) {
         "tokenizer.ggml.pre is missing: how text was split in training is assumed to be \"default\"");
   if (file.find_tensor("token_embd.weight") != nullptr && file.find_tensor("output.weight") == nullptr)
     notes.push_back("output.weight is absent: the output layer uses token_embd.weight (tied embeddings)");
+  add_packing_notes(file, notes);
   return notes;
 }
 

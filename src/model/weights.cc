@@ -44,6 +44,10 @@ class Loader {
       : spec_(spec), source_(source), device_(device), threads_(threads) {}
 
   int64_t bytes() const { return bytes_; }
+  int64_t elements() const { return elements_; }
+  static int64_t elements(const backend::Weight& weight) {
+    return weight.outputs() * weight.inputs() * weight.stack_size();
+  }
   bool has(const std::string& name) const { return source_.find(name) != nullptr; }
 
   Status matrix(WeightPtr& out, const std::string& name, int64_t outputs, int64_t inputs, Rows rows = {}) {
@@ -208,6 +212,7 @@ class Loader {
 
   Status count(const WeightPtr& weight) {
     bytes_ += weight->bytes();
+    elements_ += elements(*weight);
     return {};
   }
 
@@ -216,6 +221,7 @@ class Loader {
   backend::Device& device_;
   ThreadPool& threads_;
   int64_t bytes_ = 0;
+  int64_t elements_ = 0;
 };
 
 // q, k and v, each a tensor of its own or rows of one.
@@ -339,8 +345,10 @@ Status load_layer(Loader& load, const DecoderSpec& spec, int index, DecoderWeigh
   if (!spec.layers[static_cast<size_t>(index)].moe)
     return load_mlp(load, spec, prefix, "", spec.ffn_dim, layer.mlp);
   TERCET_TRY(load_mixture(load, spec, prefix, layer));
-  for (const Linear* linear : {&layer.experts.gate, &layer.experts.up, &layer.experts.down})
+  for (const Linear* linear : {&layer.experts.gate, &layer.experts.up, &layer.experts.down}) {
     weights.expert_bytes += linear->weight->bytes();
+    weights.expert_elements += Loader::elements(*linear->weight);
+  }
   if (spec.moe->shared_ffn_dim == 0) return {};
   return load_mlp(load, spec, prefix, "_shexp", spec.moe->shared_ffn_dim, layer.shared);
 }
@@ -362,6 +370,7 @@ Result<DecoderWeights> load_weights(const DecoderSpec& spec, const TensorSource&
   }
   if (progress) progress(spec.num_layers(), spec.num_layers());
   weights.bytes = load.bytes();
+  weights.elements = load.elements();
   return weights;
 }
 
