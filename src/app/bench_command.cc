@@ -29,12 +29,16 @@ void print_table(const engine::Llm& llm, const BenchFlags& flags, const bench::S
   const bench::SpeedOptions& speed = flags.speed;
   fmt::print("{} ({}), {}, {} threads, KV {}\n", llm.package().name, llm.package().type,
              backend::isa_name(flags.model.llm.device.isa), flags.model.llm.num_threads, flags.model.kv_type);
-  fmt::print("loaded in {:.2f} s; {} repetitions of {} prompt tokens and {} new ones\n\n",
-             llm.load_stats().seconds, speed.repetitions, speed.prompt_tokens, speed.new_tokens);
+  fmt::print("loaded in {:.2f} s; {} repetitions of {} x {} prompt tokens and {} new ones\n\n",
+             llm.load_stats().seconds, speed.repetitions, speed.sequences, speed.prompt_tokens,
+             speed.new_tokens);
   fmt::print("{:<16}{:>10}{:>10}{:>10}\n", "", "median", "least", "most");
   print_row("prompt", result.prompt_speed, 1, "tokens/s");
   if (!result.generation_speed.empty()) print_row("generation", result.generation_speed, 1, "tokens/s");
   print_row("memory read", result.read_bandwidth, 1e9, "GB/s, one stream per thread");
+  fmt::print("\nthe prompt's linear layers did {:.0f} GOPS, {:.0f} % of the multipliers' peak of {:.0f}",
+             bench::multiply_fraction(result) * result.peak_operations / 1e9,
+             100 * bench::multiply_fraction(result), result.peak_operations / 1e9);
   if (!result.generation_speed.empty())
     fmt::print("\ngeneration read {} per token, {:.0f} % of that bandwidth\n",
                format_bytes(static_cast<uint64_t>(result.bytes_per_token)),
@@ -53,10 +57,13 @@ void print_json(const engine::Llm& llm, const BenchFlags& flags, const bench::Sp
       {"load_seconds", llm.load_stats().seconds},
       {"prompt_tokens", flags.speed.prompt_tokens},
       {"new_tokens", flags.speed.new_tokens},
+      {"sequences", flags.speed.sequences},
       {"prompt_tokens_per_second", result.prompt_speed},
       {"generation_tokens_per_second", result.generation_speed},
       {"read_bytes_per_second", result.read_bandwidth},
       {"bytes_per_token", result.bytes_per_token},
+      {"operations_per_prompt_token", result.operations_per_token},
+      {"peak_operations_per_second", result.peak_operations},
       {"peak_memory_bytes", peak_resident_memory()},
   };
   fmt::print("{}\n", out.dump());
@@ -67,6 +74,8 @@ Status start(BenchFlags& flags) {
   engine::LlmOptions& llm_options = flags.model.llm;
   const int needed = flags.speed.prompt_tokens + flags.speed.new_tokens;
   if (llm_options.context_length == 0) llm_options.context_length = needed;
+  llm_options.num_sequences = flags.speed.sequences;
+  flags.speed.isa = llm_options.device.isa;
   if (llm_options.num_threads == 0) llm_options.num_threads = usable_cpus();
   TERCET_ASSIGN(const std::unique_ptr<engine::Llm> llm, load_model(path, llm_options));
   const auto on_progress = [&](int done, int total) {
@@ -91,6 +100,7 @@ void add_bench_command(CLI::App& app, Action* action) {
   };
   number("-p,--prompt-tokens", flags->speed.prompt_tokens, "length of the prompt");
   number("-n,--new-tokens", flags->speed.new_tokens, "tokens to generate after it");
+  number("-b,--batch", flags->speed.sequences, "prompts that run together");
   number("-r,--repetitions", flags->speed.repetitions, "how often each is measured");
   command->add_flag("--json", flags->json, "print the values of every repetition as JSON");
   add_bench_tokenize_command(*command, action);

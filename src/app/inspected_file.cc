@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "format/gguf.h"
 #include "format/safetensors.h"
 #include "model/families/hf.h"
 #include "model/hf_config.h"
+#include "quant/packed.h"
 
 namespace tercet::app {
 namespace {
@@ -21,6 +23,27 @@ using format::SafetensorsFile;
 bool has_tensor(const InspectedFile& file, std::string_view name) {
   return std::any_of(file.tensors.begin(), file.tensors.end(),
                      [&](const InspectedTensor& tensor) { return tensor.name == name; });
+}
+
+// Types that take clearly more memory as packed than in the file.
+void add_packing_notes(InspectedFile& file) {
+  constexpr int64_t kInputs = 4096;
+  std::set<DType> types;
+  for (const InspectedTensor& tensor : file.tensors)
+    if (tensor.type) types.insert(*tensor.type);
+  for (const DType type : types) {
+    const quant::PackedLayout* layout = quant::packed_layout(type);
+    if (layout == nullptr) continue;
+    const double packed = 8.0 * static_cast<double>(quant::panel_bytes(*layout, kInputs)) /
+                          static_cast<double>(kInputs * quant::kPanelRows);
+    const double in_file =
+        8.0 * static_cast<double>(dtype_row_bytes(type, kInputs)) / static_cast<double>(kInputs);
+    if (packed > 1.08 * in_file)
+      file.notes.push_back(
+          fmt::format("{} takes {:.2f} bits a weight in memory, {:.2f} in the file: it is spelled out in "
+                      "{}-bit codes, which loses nothing",
+                      dtype_name(type), packed, in_file, layout->bits));
+  }
 }
 
 Result<InspectedFile> open_gguf(const std::string& path) {
@@ -47,6 +70,7 @@ Result<InspectedFile> open_gguf(const std::string& path) {
   if (has_tensor(result, "token_embd.weight") && !has_tensor(result, "output.weight"))
     result.notes.push_back(
         "output.weight is absent: the output layer uses token_embd.weight (tied embeddings)");
+  add_packing_notes(result);
   return result;
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <random>
+#include <set>
 
 #include "bench/bandwidth.h"
+#include "bench/kernel_speed.h"
 
 namespace tercet::bench {
 namespace {
@@ -24,23 +26,29 @@ core::Request random_request(uint64_t id, int vocab, const SpeedOptions& options
 }
 
 // Adds one repetition's prompt and generation speed.
-Status run_once(engine::Engine& engine, core::Request request, SpeedResult& result) {
-  const int prompt_tokens = static_cast<int>(request.prompt.size()), new_tokens = request.stop.max_tokens;
+Status run_once(engine::Engine& engine, uint64_t first_id, int vocab, const SpeedOptions& options,
+                SpeedResult& result) {
   const auto start = Clock::now();
-  auto first_token = start;
-  int num_tokens = 0;
-  TERCET_TRY(engine.add(std::move(request)));
+  auto all_started = start;
+  std::set<uint64_t> started;
+  int64_t generated = 0;  // once all had started
+  for (int i = 0; i < options.sequences; ++i)
+    TERCET_TRY(engine.add(random_request(first_id + static_cast<uint64_t>(i), vocab, options)));
   while (engine.busy()) {
+    const bool all = static_cast<int>(started.size()) == options.sequences;
     TERCET_ASSIGN(const std::vector<core::TokenEvent> events, engine.step());
     for (const core::TokenEvent& event : events) {
       if (event.finish == core::FinishReason::kError) return Error{ErrorCode::kInternal, event.error, {}};
-      if (event.token && num_tokens++ == 0) first_token = Clock::now();
+      if (!event.token) continue;
+      started.insert(event.request_id);
+      generated += all ? 1 : 0;
     }
+    if (!all && static_cast<int>(started.size()) == options.sequences) all_started = Clock::now();
   }
-  const double prompt_seconds = std::chrono::duration<double>(first_token - start).count();
-  const double generation_seconds = std::chrono::duration<double>(Clock::now() - first_token).count();
-  result.prompt_speed.push_back(prompt_tokens / prompt_seconds);
-  if (new_tokens > 1) result.generation_speed.push_back((new_tokens - 1) / generation_seconds);
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  result.prompt_speed.push_back(options.prompt_tokens * options.sequences / seconds(all_started - start));
+  if (generated > 0)
+    result.generation_speed.push_back(static_cast<double>(generated) / seconds(Clock::now() - all_started));
   return {};
 }
 
@@ -53,6 +61,17 @@ int64_t weight_bytes_per_token(const model::Decoder& decoder) {
     bytes -=
         weights.expert_bytes / moe->router.num_experts * (moe->router.num_experts - moe->router.num_used);
   return bytes;
+}
+
+// A prompt's token passes all layers; the output layer is computed for the last one only.
+int64_t operations_per_token(const model::Decoder& decoder) {
+  const model::DecoderWeights& weights = decoder.weights();
+  int64_t elements = weights.elements - weights.embedding->outputs() * weights.embedding->inputs();
+  if (weights.output != nullptr) elements -= weights.output->outputs() * weights.output->inputs();
+  if (const auto& moe = decoder.spec().moe)
+    elements -=
+        weights.expert_elements / moe->router.num_experts * (moe->router.num_experts - moe->router.num_used);
+  return 2 * elements;
 }
 
 int64_t kv_bytes_per_token(const engine::Llm& llm, int context) {
@@ -81,19 +100,24 @@ double bandwidth_fraction(const SpeedResult& result) {
   return spread(fractions).median;
 }
 
+double multiply_fraction(const SpeedResult& result) {
+  return spread(result.prompt_speed).median * result.operations_per_token / result.peak_operations;
+}
+
 Result<SpeedResult> measure_speed(engine::Llm& llm, const SpeedOptions& options,
                                   const std::function<void(int done, int total)>& progress) {
   TERCET_ASSIGN(const BandwidthProbe probe, BandwidthProbe::create(llm.threads().num_threads()));
   SpeedResult result;
   result.bytes_per_token =
-      static_cast<double>(weight_bytes_per_token(llm.decoder()) +
-                          kv_bytes_per_token(llm, options.prompt_tokens + options.new_tokens / 2));
+      static_cast<double>(weight_bytes_per_token(llm.decoder())) / options.sequences +
+      static_cast<double>(kv_bytes_per_token(llm, options.prompt_tokens + options.new_tokens / 2));
+  result.operations_per_token = static_cast<double>(operations_per_token(llm.decoder()));
+  result.peak_operations = peak_operations(options.isa, llm.threads().num_threads());
   for (int i = 0; i < options.repetitions; ++i) {
     progress(i, options.repetitions);
     result.read_bandwidth.push_back(probe.measure());
-    TERCET_TRY(run_once(
-        llm.engine(), random_request(static_cast<uint64_t>(i) + 1, llm.decoder().spec().vocab_size, options),
-        result));
+    TERCET_TRY(run_once(llm.engine(), static_cast<uint64_t>(i * options.sequences + 1),
+                        llm.decoder().spec().vocab_size, options, result));
   }
   progress(options.repetitions, options.repetitions);
   return result;

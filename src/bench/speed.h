@@ -10,16 +10,21 @@ namespace tercet::bench {
 
 struct SpeedOptions {
   int prompt_tokens = 512;
-  int new_tokens = 64;
+  int new_tokens = 64;  // of each sequence
+  int sequences = 1;    // prompts that run together
   int repetitions = 3;
+  backend::Isa isa = backend::Isa::kScalar;  // of the kernels, for the machine's peak
 };
 
 // One value for each repetition; the repetitions take the measurements in turn.
 struct SpeedResult {
-  std::vector<double> prompt_speed;      // tokens per second
-  std::vector<double> generation_speed;  // tokens per second, after a prompt of `prompt_tokens`
-  std::vector<double> read_bandwidth;    // bytes per second
-  double bytes_per_token = 0;            // weights and KV that one generated token reads, on average
+  std::vector<double> prompt_speed;      // tokens per second, of all sequences
+  std::vector<double> generation_speed;  // likewise, once all of them generate
+
+  std::vector<double> read_bandwidth;  // bytes per second
+  double bytes_per_token = 0;  // weights and KV that a generated token's share of a step reads, on average
+  double operations_per_token = 0;  // of a prompt, in linear layers; a multiply-add counts as two
+  double peak_operations = 0;       // of the machine's multipliers, per second
 };
 
 struct Spread {
@@ -27,8 +32,10 @@ struct Spread {
 };
 Spread spread(std::vector<double> values);
 
-// The fraction of the read bandwidth that generation used: the median over the repetitions.
+// The fraction of the read bandwidth that generation used, and of the multipliers that the prompt did: the
+// median over the repetitions.
 double bandwidth_fraction(const SpeedResult& result);
+double multiply_fraction(const SpeedResult& result);
 
 // Random prompts, a new one each time, so that nothing is cached. `progress(done, total)` counts repetitions.
 Result<SpeedResult> measure_speed(engine::Llm& llm, const SpeedOptions& options,

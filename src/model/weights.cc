@@ -57,6 +57,10 @@ class Loader {
                   source_.path(), unused.size(), unused.front());
   }
 
+  int64_t elements() const { return elements_; }
+  static int64_t elements(const backend::Weight& weight) {
+    return weight.outputs() * weight.inputs() * weight.stack_size();
+  }
   bool has(const std::string& name) const { return source_.find(name) != nullptr; }
 
   Status matrix(WeightPtr& out, const std::string& name, int64_t outputs, int64_t inputs, Rows rows = {}) {
@@ -222,6 +226,7 @@ class Loader {
 
   Status count(const WeightPtr& weight) {
     bytes_ += weight->bytes();
+    elements_ += elements(*weight);
     return {};
   }
 
@@ -231,6 +236,7 @@ class Loader {
   ThreadPool& threads_;
   std::set<std::string, std::less<>> used_;
   int64_t bytes_ = 0;
+  int64_t elements_ = 0;
 };
 
 // q, k and v, each a tensor of its own or rows of one.
@@ -354,8 +360,10 @@ Status load_layer(Loader& load, const DecoderSpec& spec, int index, DecoderWeigh
   if (!spec.layers[static_cast<size_t>(index)].moe)
     return load_mlp(load, spec, prefix, "", spec.ffn_dim, layer.mlp);
   TERCET_TRY(load_mixture(load, spec, prefix, layer));
-  for (const Linear* linear : {&layer.experts.gate, &layer.experts.up, &layer.experts.down})
+  for (const Linear* linear : {&layer.experts.gate, &layer.experts.up, &layer.experts.down}) {
     weights.expert_bytes += linear->weight->bytes();
+    weights.expert_elements += Loader::elements(*linear->weight);
+  }
   if (spec.moe->shared_ffn_dim == 0) return {};
   return load_mlp(load, spec, prefix, "_shexp", spec.moe->shared_ffn_dim, layer.shared);
 }
@@ -378,6 +386,7 @@ Result<DecoderWeights> load_weights(const DecoderSpec& spec, const TensorSource&
   if (progress) progress(spec.num_layers(), spec.num_layers());
   weights.bytes = load.bytes();
   load.warn_of_unused();
+  weights.elements = load.elements();
   return weights;
 }
 

@@ -46,6 +46,7 @@ struct DecoderWeights {
   WeightPtr output;          // nullptr: tied to the embedding
   int64_t bytes = 0;         // of all of them
   int64_t expert_bytes = 0;  // of the experts, of which a token reads some
+  int64_t elements = 0, expert_elements = 0;
 
   const backend::Weight& output_or_tied() const { return output != nullptr ? *output : *embedding; }
 };
