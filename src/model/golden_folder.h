@@ -1,6 +1,7 @@
 // For tests: the golden models of tests/data/arch, and folders with one of their configs.
 #pragma once
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -43,9 +44,10 @@ class GoldenFolder {
  public:
   GoldenFolder(const std::string& family, const std::string& config) {
     namespace fs = std::filesystem;
-    path_ = fs::temp_directory_path() / ("tercet_golden_" + family + "_" + config);
-    fs::remove_all(path_);
-    fs::create_directories(path_);
+    // Tests run side by side.
+    std::string unique = (fs::temp_directory_path() / "tercet_golden_XXXXXX").string();
+    TERCET_CHECK(::mkdtemp(unique.data()) != nullptr);
+    path_ = unique;
     fs::create_symlink(golden_path(family) + "/" + config, path_ / "config.json");
     fs::create_symlink(golden_path(family) + "/model.safetensors", path_ / "model.safetensors");
   }
