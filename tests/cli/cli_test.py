@@ -45,7 +45,7 @@ class CommandLine(unittest.TestCase):
     def test_help_lists_the_commands_that_exist(self):
         done = tercet("--help")
         self.assertEqual(done.returncode, 0)
-        for command in ("run", "pull", "inspect", "tokenize", "bench"):
+        for command in ("run", "pull", "inspect", "convert", "tokenize", "bench"):
             self.assertIn(f"\n  {command} ", done.stdout)
             self.assertEqual(tercet(command, "--help").returncode, 0)
         self.assertNotIn("serve", done.stdout)
@@ -65,6 +65,21 @@ class CommandLine(unittest.TestCase):
             self.refused(tercet("run", "smollm2-135m", "-p", "x", TERCET_MODELS=folder), 1, "tercet pull smollm2-135m")
             self.refused(tercet("inspect", folder), 1, folder)
         self.refused(tercet("pull", "smolm"), 1, "smolm", "tercet pull --list")
+
+    def test_a_folder_becomes_a_file_that_answers_the_same_and_a_folder_again(self):
+        tiny = DATA / "tiny" / "target"
+        with tempfile.TemporaryDirectory() as scratch:
+            file, folder = f"{scratch}/tiny.gguf", f"{scratch}/tiny"
+            done = tercet("convert", tiny, file)
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+            self.assertIn("74 tensors, most of them BF16", done.stderr)
+            self.assertEqual(tercet("convert", file, folder).returncode, 0)
+            ask = ("--raw", "-p", "def add(a, b):", "--temp", "0", "-n", "20")
+            answers = [tercet("run", model, *ask).stdout for model in (tiny, file, folder)]
+            self.assertGreater(len(answers[0]), 20)
+            self.assertEqual(answers, [answers[0]] * 3)
+            self.refused(tercet("convert", file, folder), 1, "exists already")
+            self.refused(tercet("convert", file, f"{scratch}/x.gguf", "--type", "q9_9"), 1, "q9_9")
 
     def test_pull_lists_its_names(self):
         done = tercet("pull", "--list")
