@@ -58,11 +58,12 @@ struct AttentionKernel {
   static void dots(const Rows<R>& rows, const std::byte* const* k, const std::byte* const* next,
                    V (&out)[R][kVectors]) {
     const float* q[R];
+    V acc[R][kVectors];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       q[r] = rows.tile.q[rows.index[r]];
 #pragma GCC unroll 2
-      for (int b = 0; b < kVectors; ++b) out[r][b] = V::all(0);
+      for (int b = 0; b < kVectors; ++b) acc[r][b] = V::all(0);
     }
 #pragma GCC unroll 1
     for (int d = 0; d < rows.tile.k_dim; ++d) {
@@ -76,9 +77,19 @@ struct AttentionKernel {
       for (int r = 0; r < R; ++r) {
         const V query = V::all(q[r][d]);
 #pragma GCC unroll 2
-        for (int b = 0; b < kVectors; ++b) out[r][b] = fma(query, keys[b], out[r][b]);
+        for (int b = 0; b < kVectors; ++b) acc[r][b] = fma(query, keys[b], acc[r][b]);
       }
     }
+    copy<R>(acc, out);
+  }
+
+  // Accumulators stay in registers while no index into them varies, so they are an array of their own.
+  template <int R>
+  static void copy(const V (&from)[R][kVectors], V (&to)[R][kVectors]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int b = 0; b < kVectors; ++b) to[r][b] = from[r][b];
   }
 
   // The same with int8 queries and keys [k_dim / 4][16][4]: exact integers, times both scales.
@@ -117,7 +128,9 @@ struct AttentionKernel {
           }
         }
       }
+#pragma GCC unroll 8
       for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
         for (int b = 0; b < kVectors; ++b) Ops::store_f32(dot[r][b] + lane, Ops::to_float(acc[r][b]));
     }
     for (int b = 0; b < kVectors; ++b) {
@@ -185,13 +198,15 @@ struct AttentionKernel {
     }
   }
 
-  // acc += p V for positions [begin, end) of a block, at dimension d.
+  // sums += p V for positions [begin, end) of a block, at dimension d.
   template <int R, bool kWhole>
   static void weigh_block(const Rows<R>& rows, int block, int begin, int end, int d, const std::byte* next,
-                          const float (*p)[kAttentionSegment], V (&acc)[R][kVectors]) {
+                          const float (*p)[kAttentionSegment], V (&sums)[R][kVectors]) {
     const int v_dim = rows.tile.v_dim;
     const int step = d + 16 < v_dim ? 16 : 0;  // to the second vector, if there is one
     const std::byte* v = rows.v(block);
+    V acc[R][kVectors];
+    copy<R>(sums, acc);
     for (int i = begin; i < end; ++i) {
       V values[kVectors];
 #pragma GCC unroll 2
@@ -206,6 +221,7 @@ struct AttentionKernel {
         for (int b = 0; b < kVectors; ++b) acc[r][b] = fma(weight, values[b], acc[r][b]);
       }
     }
+    copy<R>(acc, sums);
   }
 
   template <int R>

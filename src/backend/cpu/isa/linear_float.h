@@ -26,8 +26,11 @@ struct FloatLinear {
   template <int M, int P>
   static void tile(const LinearTask& task, const float* x, int64_t x_stride, int64_t row, int64_t panel) {
     V acc[M][P];
-    for (auto& row_acc : acc)
-      for (V& value : row_acc) value = V::all(0);
+    // Loops over accumulators are unrolled, all of them: an index that varies would keep them in memory.
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) acc[m][p] = V::all(0);
     const std::byte* weights[P];
     for (int p = 0; p < P; ++p) weights[p] = task.panels + (panel + p) * task.panel_stride;
     const float* rows[M];
@@ -48,7 +51,9 @@ struct FloatLinear {
         }
       }
     }
+#pragma GCC unroll 8
     for (int m = 0; m < M; ++m)
+#pragma GCC unroll 4
       for (int p = 0; p < P; ++p) store(task, row + m, panel + p, acc[m][p]);
   }
 
@@ -82,7 +87,9 @@ struct FloatLinear {
           }
         }
       }
+#pragma GCC unroll 8
       for (int m = 0; m < M; ++m)
+#pragma GCC unroll 4
         for (int p = 0; p < P; ++p) acc[m][p] = acc[m][p] + (even[m][p] + odd[m][p]);
     }
   }
