@@ -19,6 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPoll{50};
+// For the errors of requests that were cut to reach their clients.
+constexpr std::chrono::milliseconds kLastWords{200};
 constexpr std::chrono::seconds kSummaryPeriod{10};
 
 server::ServedModel served_model(const engine::Llm& llm, const ServeOptions& options) {
@@ -71,13 +73,18 @@ void serve_until_signal(const server::EngineHost& host, const server::Metrics& m
   }
 }
 
+// Ends the host, at the latest after the timeout.
 void drain(server::EngineHost& host, std::chrono::seconds timeout) {
   host.drain();
-  if (host.idle()) return;
+  if (host.idle()) return host.stop();
   log_info("draining: new requests are refused, running ones have {} s to end", timeout.count());
   const auto deadline = Clock::now() + timeout;
   while (!host.idle() && Clock::now() < deadline && !take_interrupt()) std::this_thread::sleep_for(kPoll);
-  if (!host.idle()) log_warning("requests were still running and have been ended");
+  const bool cut = !host.idle();
+  host.stop();
+  if (!cut) return;
+  log_warning("requests were still running and have been ended");
+  std::this_thread::sleep_for(kLastWords);
 }
 
 }  // namespace
@@ -119,9 +126,8 @@ Status serve(const ServeOptions& options) {
   listening = server.get();
   announce(*llm, options, server->port());
   serve_until_signal(host, metrics);
+  // Ends the host, whose sinks hold exchanges of the server.
   drain(host, options.drain_timeout);
-  // Sinks hold exchanges of the server: they go first.
-  host.stop();
   log_info("stopped");
   return {};
 }

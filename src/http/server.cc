@@ -49,6 +49,8 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using TlsStream = asio::ssl::stream<tcp::socket>;
 
+// In the coroutines below temporaries with destructors stay out of co_await expressions: GCC 12 may destroy
+// them twice.
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 // A client may send its next requests early; beyond this they stay in the kernel.
 constexpr size_t kMaxPipelined = 64 << 10;
@@ -209,8 +211,6 @@ ApiError parse_failure(const error_code& error, const ServerOptions& options) {
 std::string http_date() {
   return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr)));
 }
-
-// Temporaries with destructors stay out of co_await expressions: GCC 12 may destroy them twice.
 
 // What every response of a connection shares.
 struct ResponseFrame {

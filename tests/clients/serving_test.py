@@ -28,11 +28,11 @@ PROMPTS = [json.loads(line)["prompt"] for line in
 
 @unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
 class ServerTest(unittest.TestCase):
-    flags = ()
+    flags = ("--kv-tokens", "8192")
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(TERCET, "-c", "2048", "--kv-tokens", "8192", "-t", "2", *cls.flags)
+        cls.server = Server(TERCET, "-c", "2048", "-t", "2", *cls.flags)
 
     @classmethod
     def tearDownClass(cls):
@@ -53,21 +53,21 @@ class Answers(ServerTest):
             run = subprocess.run([TERCET, "run", str(MODEL), "-p", prompt, "--raw", "-n", "24", "--json", *flags],
                                  text=True, capture_output=True, timeout=DEADLINE, check=True)
             choice, _ = self.server.complete(prompt=prompt, max_tokens=24, return_token_ids=True, **sampling)
-            self.assertEqual(json.loads(run.stdout)["tokens"], choice["token_ids"])
+            self.assertEqual(json.loads(run.stdout)["token_ids"], choice["token_ids"])
 
     def test_max_tokens_1_returns_one_token(self):  # row A4
         choice, usage = self.server.complete(prompt="Once upon a", max_tokens=1, return_token_ids=True)
         self.assertEqual((len(choice["token_ids"]), usage["completion_tokens"], choice["finish_reason"]), (1, 1, "length"))
 
     def test_a_stop_string_on_the_last_allowed_token_ends_with_stop(self):  # row A1
-        plain, _ = self.server.complete(prompt="One, two, three,", max_tokens=6, temperature=0, logprobs=0)
+        plain, _ = self.server.complete(prompt="One, two, three,", max_tokens=5, temperature=0, logprobs=0)
         last = plain["logprobs"]["tokens"][-1]
         self.assertNotIn(last, "".join(plain["logprobs"]["tokens"][:-1]), "the test needs another prompt")
-        choice, usage = self.server.complete(prompt="One, two, three,", max_tokens=6, temperature=0, stop=last, logprobs=0)
+        choice, usage = self.server.complete(prompt="One, two, three,", max_tokens=5, temperature=0, stop=last, logprobs=0)
         self.assertEqual((choice["finish_reason"], choice["stop_reason"]), ("stop", last))
         self.assertEqual(choice["text"], plain["text"].removesuffix(last))
-        self.assertEqual(len(choice["logprobs"]["tokens"]), 5)
-        self.assertEqual(usage["completion_tokens"], 6)
+        self.assertEqual(len(choice["logprobs"]["tokens"]), 4)
+        self.assertEqual(usage["completion_tokens"], 5)
 
     def test_an_answer_that_begins_with_an_end_token_is_empty(self):  # row A3
         _, _, tokens = self.server.ask("/tokenize", {"prompt": "<|im_end|>"})
@@ -78,7 +78,8 @@ class Answers(ServerTest):
         self.assertEqual(usage["completion_tokens"], 5)
 
     def test_log_probabilities_of_a_prompt_are_those_of_the_same_text_generated(self):  # row A11
-        answer, _ = self.server.complete(prompt=PROMPTS[3], max_tokens=40, temperature=0, logprobs=2, return_token_ids=True)
+        answer, _ = self.server.complete(prompt=PROMPTS[3], max_tokens=40, temperature=0, logprobs=2, return_token_ids=True,
+                                         ignore_eos=True)
         prompt_ids = answer["prompt_token_ids"]
         for whole in (prompt_ids + answer["token_ids"], prompt_ids * 4 + answer["token_ids"]):
             choice, usage = self.server.complete(prompt=whole, max_tokens=1, temperature=0, echo=True, logprobs=2)
@@ -87,7 +88,7 @@ class Answers(ServerTest):
             self.assertIsNone(logprobs["token_logprobs"][0])
             self.assertTrue(all(math.isfinite(p) and p < 0 for p in logprobs["token_logprobs"][1:]))
             self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], 0)
-        self.assertEqual(len(whole), 4 * len(prompt_ids) + 40)
+        self.assertGreater(len(whole), 128, "the second one takes more than one step")
         choice, _ = self.server.complete(prompt=prompt_ids + answer["token_ids"], max_tokens=1, temperature=0, echo=True,
                                          logprobs=2)
         first = len(prompt_ids)
@@ -300,6 +301,7 @@ class Operation(ServerTest):
                 {"prompt": "Once", "max_tokens": 200, "ignore_eos": True, "stream": True}))
             response = stream.getresponse()
             response.read(10)
+            self.addCleanup(stream.close)
             server.process.send_signal(signal.SIGTERM)
             self.assertTrue(eventually(lambda: server.ask("/health")[0] == 503))
             self.assertEqual(server.ask("/v1/completions", {"prompt": "a"})[0], 503)
@@ -314,11 +316,14 @@ class Operation(ServerTest):
                 {"prompt": "Once", "max_tokens": 1900, "ignore_eos": True, "stream": True}))
             response = stream.getresponse()
             response.read(10)
+            self.addCleanup(stream.close)
             server.process.send_signal(signal.SIGTERM)
             self.assertTrue(eventually(lambda: "draining" in server.log))
             server.process.send_signal(signal.SIGTERM)
             self.assertEqual(server.process.wait(DEADLINE), 0)
-            self.assertNotIn(b"[DONE]", response.read())
+            rest = response.read()
+            self.assertIn(b"service_unavailable", rest)  # rows A10 and A18
+            self.assertNotIn(b"[DONE]", rest)
 
     def test_tls(self):
         with tempfile.TemporaryDirectory() as folder:
