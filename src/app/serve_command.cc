@@ -77,11 +77,7 @@ Status start(ServeFlags& flags) {
     TERCET_ASSIGN(flags.model.llm.package.chat_template, read_file(flags.template_file));
   }
   TERCET_ASSIGN(options.path, apply_model_flags(flags.model));
-  if (options.names.empty()) {
-    options.names.push_back(std::filesystem::path(options.path).stem().string());
-    if (!flags.model.model.empty() && flags.model.model != options.names[0])
-      options.names.push_back(flags.model.model);
-  }
+  if (options.names.empty()) options.names.push_back(std::filesystem::path(options.path).stem().string());
   if (const std::string key = api_key(); !key.empty()) options.api_keys.push_back(key);
   options.llm = flags.model.llm;
   options.kv_type = flags.model.kv_type;

@@ -28,11 +28,12 @@ PROMPTS = [json.loads(line)["prompt"] for line in
 
 @unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
 class ServerTest(unittest.TestCase):
+    context = 2048
     flags = ("--kv-tokens", "8192")
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(TERCET, "-c", "2048", "-t", "2", *cls.flags)
+        cls.server = Server(TERCET, "-c", str(cls.context), "-t", "2", *cls.flags)
 
     @classmethod
     def tearDownClass(cls):
@@ -138,12 +139,13 @@ class Answers(ServerTest):
 class Exactness(ServerTest):
     """A request gets the same tokens whatever else runs. The pool is small: requests are preempted."""
 
-    flags = ("--kv-tokens", "2048", "--parallel", "32", "--prefill-chunk", "128")
+    context = 1024
+    flags = ("--kv-tokens", "1024", "--parallel", "32", "--prefill-chunk", "128")
 
     @staticmethod
     def requests():
         for i, prompt in enumerate(PROMPTS):
-            request = {"prompt": prompt, "max_tokens": 40 + i % 5 * 20, "return_token_ids": True, "ignore_eos": True}
+            request = {"prompt": prompt, "max_tokens": 40 + i % 4 * 40, "return_token_ids": True, "ignore_eos": True}
             if i % 2 == 0:
                 request["temperature"] = 0
             else:
