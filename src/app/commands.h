@@ -19,6 +19,7 @@ void add_pull_command(CLI::App& app, Action* action);
 void add_inspect_command(CLI::App& app, Action* action);
 void add_convert_command(CLI::App& app, Action* action);
 void add_tokenize_command(CLI::App& app, Action* action);
+void add_serve_command(CLI::App& app, Action* action);
 void add_bench_command(CLI::App& app, Action* action);
 void add_bench_tokenize_command(CLI::App& bench, Action* action);
 void add_bench_kernels_command(CLI::App& bench, Action* action);

@@ -31,6 +31,8 @@ std::string hub_endpoint() {
   return endpoint.empty() ? "https://huggingface.co" : endpoint;
 }
 
+std::string api_key() { return variable("TERCET_API_KEY"); }
+
 std::string hub_token() { return variable("HF_TOKEN"); }
 
 }  // namespace tercet::app

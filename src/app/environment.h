@@ -1,4 +1,4 @@
-// What the commands take from the environment: folders, the hub's address and token. Read anew at each call.
+// What the commands take from the environment: folders, addresses and keys. Read anew at each call.
 #pragma once
 
 #include <string>
@@ -13,6 +13,9 @@ std::string state_folder();
 
 // HF_ENDPOINT, else the public hub's.
 std::string hub_endpoint();
+
+// TERCET_API_KEY, or "".
+std::string api_key();
 
 // HF_TOKEN, or "".
 std::string hub_token();

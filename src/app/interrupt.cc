@@ -10,14 +10,17 @@ namespace {
 std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-}  // namespace
-
-void catch_interrupts() {
+void set_flag_on(int signal) {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = true; };
   sigemptyset(&action.sa_mask);
-  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(signal, &action, nullptr);
 }
+
+}  // namespace
+
+void catch_interrupts() { set_flag_on(SIGINT); }
+void catch_termination() { set_flag_on(SIGTERM); }
 
 bool take_interrupt() { return interrupted.exchange(false); }
 

@@ -5,8 +5,10 @@ namespace tercet::app {
 
 // From now on SIGINT sets the flag. System calls that wait are interrupted by it (EINTR).
 void catch_interrupts();
+// SIGTERM too: for a program that other programs end.
+void catch_termination();
 
-// Whether SIGINT came since the last call.
+// Whether one of these signals came since the last call.
 bool take_interrupt();
 
 }  // namespace tercet::app

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   tercet::app::Action action;
   tercet::app::add_run_command(app, &action);
+  tercet::app::add_serve_command(app, &action);
   tercet::app::add_pull_command(app, &action);
   tercet::app::add_inspect_command(app, &action);
   tercet::app::add_convert_command(app, &action);

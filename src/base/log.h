@@ -9,6 +9,13 @@ namespace tercet {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
+enum class LogFormat {
+  kPlain,  // "info: ..."
+  kTimed,  // with date and time before it
+  kJson,   // one object a line: time, level, message
+};
+void set_log_format(LogFormat format);
+
 // Messages below `level` are dropped. The default is kInfo.
 void set_log_level(LogLevel level);
 void log_message(LogLevel level, std::string_view message);

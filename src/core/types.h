@@ -26,6 +26,7 @@ struct SamplingParams {
   std::vector<std::pair<TokenId, float>> logit_bias;
   std::optional<uint64_t> seed;  // absent: the engine draws one
   int num_logprobs = -1;         // -1: none; 0: the chosen token's; n: the n best besides
+  int num_prompt_logprobs = -1;  // the same for the prompt's tokens after the first
 };
 
 // When to stop, besides the model's own end tokens.
@@ -64,17 +65,30 @@ struct Usage {
   int num_output_tokens = 0;
 };
 
-// One committed token, or the end of a request. Events of a request arrive in order; exactly one has
-// `finish`.
+// A token's log-probability beside those of the best tokens at its place, best first.
+struct TokenLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;
+};
+
+// One committed token, a part of the prompt's log-probabilities, or the end of a request. Events of a request
+// arrive in order; exactly one has `finish`.
 struct TokenEvent {
   uint64_t request_id = 0;
   std::optional<TokenId> token;  // absent on an event that only ends the request
   std::string text;              // complete characters that this token released; may be empty
+  // Bytes of the answer before this token's text, what is held back included: a token whose offset the
+  // released text has not passed is still to be shown, or is part of a stop string.
+  int64_t text_offset = 0;
   std::optional<TokenLogprob> logprob;
   std::vector<TokenLogprob> top_logprobs;
+  // With num_prompt_logprobs: the next tokens of the prompt, from its second on. All come before the first
+  // token.
+  std::vector<TokenLogprobs> prompt_logprobs;
   std::optional<FinishReason> finish;
-  std::string error;           // with FinishReason::kError
-  std::optional<Usage> usage;  // with `finish`
+  std::optional<int> stop_string;  // with FinishReason::kStop: the index of the stop string that was found
+  std::string error;               // with FinishReason::kError
+  std::optional<Usage> usage;      // with `finish`
 };
 
 }  // namespace tercet::core

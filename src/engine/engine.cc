@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/check.h"
+#include "sample/logprobs.h"
 #include "sample/params.h"
 
 namespace tercet::engine {
@@ -18,7 +19,7 @@ constexpr std::string_view kArithmeticVersion = "1";
 std::vector<kv::KvGroupSpec> sized_groups(const model::DecoderSpec& spec, const EngineOptions& options) {
   std::vector<kv::KvGroupSpec> groups = spec.kv_groups;
   const int full = kv::blocks_for_tokens(options.num_kv_tokens);
-  const int sequences = (options.num_kv_tokens + options.context_length - 1) / options.context_length;
+  const int sequences = options.scheduler.max_sequences;
   for (kv::KvGroupSpec& group : groups) {
     // A window's blocks twice, so that the last turn's stay cached beside the next one's.
     const int peak = kv::peak_blocks(group, options.context_length, options.scheduler.prefill_budget);
@@ -99,10 +100,11 @@ Status Engine::add(core::Request request) {
   info.max_new_tokens = request.stop.max_tokens;
   info.priority = request.priority;
   info.salt = kv::make_salt(salt_parts);
+  info.want_all_rows = request.sampling.num_prompt_logprobs >= 0;
   TERCET_TRY(scheduler_.add(std::move(info), now()));
 
   Sequence sequence{std::move(request),  0, {}, text::Detokenizer(tokenizer_, {.skip_special = true}),
-                    text::StopMatcher(), 0, 0};
+                    text::StopMatcher(), 0, 0,  0};
   sequence.seed = sequence.request.sampling.seed.value_or(random_seed());
   sequence.sampler = sample::SamplerState(sequence.request.prompt);
   sequence.stop_matcher = text::StopMatcher(sequence.request.stop.stop_strings);
@@ -136,7 +138,7 @@ Result<std::vector<core::TokenEvent>> Engine::step() {
   }
   std::vector<sched::SequenceResult> results;
   for (const sched::PlannedSequence& planned : plan.sequences)
-    results.push_back(commit(planned, logits_of(plan, planned), events));
+    results.push_back(commit(plan, planned, events));
   scheduler_.commit(results);
   return events;
 }
@@ -149,17 +151,39 @@ Status Engine::run(const sched::StepPlan& plan) {
   return {};
 }
 
-// The row after which a new token comes; empty for a sequence that does not sample in this step.
-std::span<const float> Engine::logits_of(const sched::StepPlan& plan,
-                                         const sched::PlannedSequence& planned) const {
-  if (!planned.samples) return {};
+// The logits of a row of the plan; empty for one that is not wanted.
+std::span<const float> Engine::logits_of(const sched::StepPlan& plan, int row) const {
   const std::vector<int32_t>& wanted = plan.batch.wanted_rows;
-  const auto row = std::lower_bound(wanted.begin(), wanted.end(), planned.first_row + planned.num_tokens - 1);
+  const auto found = std::lower_bound(wanted.begin(), wanted.end(), row);
+  if (found == wanted.end() || *found != row) return {};
   const auto vocab = static_cast<size_t>(decoder_.spec().vocab_size);
-  return std::span(logits_).subspan(static_cast<size_t>(row - wanted.begin()) * vocab, vocab);
+  return std::span(logits_).subspan(static_cast<size_t>(found - wanted.begin()) * vocab, vocab);
 }
 
-sched::SequenceResult Engine::commit(const sched::PlannedSequence& planned, std::span<const float> logits,
+// The log-probabilities of the prompt's tokens that follow the planned rows, as far as these are wanted: a
+// prompt that is computed again after a preemption has had them.
+Status Engine::score_prompt(const sched::StepPlan& plan, const sched::PlannedSequence& planned,
+                            std::vector<core::TokenEvent>& events) const {
+  const core::Request& request = sequences_.at(planned.id).request;
+  if (request.sampling.num_prompt_logprobs < 0) return {};
+  core::TokenEvent event;
+  event.request_id = planned.id;
+  const int last =
+      std::min(planned.num_tokens, static_cast<int>(request.prompt.size()) - 1 - planned.first_position);
+  for (int i = 0; i < last; ++i) {
+    const std::span<const float> logits = logits_of(plan, planned.first_row + i);
+    if (logits.empty()) continue;
+    const int position = planned.first_position + i + 1;
+    TERCET_ASSIGN(sample::Logprobs scored,
+                  sample::logprobs(logits, request.prompt[static_cast<size_t>(position)],
+                                   request.sampling.num_prompt_logprobs, position));
+    event.prompt_logprobs.push_back({scored.chosen, std::move(scored.top)});
+  }
+  if (!event.prompt_logprobs.empty()) events.push_back(std::move(event));
+  return {};
+}
+
+sched::SequenceResult Engine::commit(const sched::StepPlan& plan, const sched::PlannedSequence& planned,
                                      std::vector<core::TokenEvent>& events) {
   sched::SequenceResult result;
   result.id = planned.id;
@@ -168,12 +192,16 @@ sched::SequenceResult Engine::commit(const sched::PlannedSequence& planned, std:
   sequence.num_cached_tokens = planned.num_cached;
   core::TokenEvent event;
   event.request_id = planned.id;
+  const Status scored = score_prompt(plan, planned, events);
   const int num_known = planned.first_position + planned.num_tokens;
   const bool only_computes = sequence.request.stop.max_tokens == 0;
-  if (!planned.samples && !(only_computes && num_known == static_cast<int>(sequence.request.prompt.size())))
-    return result;
+  const bool ends_prompt = num_known >= static_cast<int>(sequence.request.prompt.size());
+  if (scored.ok() && !planned.samples && !(only_computes && ends_prompt)) return result;
 
-  if (only_computes) {
+  if (!scored.ok()) {
+    event.error = scored.error().to_string();
+    finish(sequence, core::FinishReason::kError, event);
+  } else if (only_computes) {
     finish(sequence, core::FinishReason::kLength, event);
   } else {
     const std::vector<core::TokenId> banned = banned_tokens(sequence);
@@ -181,6 +209,7 @@ sched::SequenceResult Engine::commit(const sched::PlannedSequence& planned, std:
     context.position = num_known;
     context.seed = sequence.seed;
     context.banned = banned;
+    const std::span<const float> logits = logits_of(plan, planned.first_row + planned.num_tokens - 1);
     auto sampled = sample::sample(logits, sequence.request.sampling, sequence.sampler, context, scratch_);
     if (sampled.ok()) {
       result.new_tokens = {sampled->token};
@@ -205,9 +234,13 @@ void Engine::commit_token(Sequence& sequence, core::TokenId token, core::TokenEv
   ++sequence.num_output_tokens;
   const bool ends =
       contains(stop.stop_token_ids, token) || (!stop.ignore_eos && tokenizer_.is_end_token(token));
+  event.text_offset = sequence.text_size;
   if (!ends) {
-    const auto matched = sequence.stop_matcher.push(sequence.detokenizer.push(token));
+    const std::string text = sequence.detokenizer.push(token);
+    sequence.text_size += static_cast<int64_t>(text.size());
+    const auto matched = sequence.stop_matcher.push(text);
     event.text = matched.text;
+    event.stop_string = matched.matched;
     if (matched.matched.has_value()) return finish(sequence, core::FinishReason::kStop, event);
   }
   if (ends) return finish(sequence, core::FinishReason::kStop, event);
@@ -221,6 +254,21 @@ void Engine::finish(Sequence& sequence, core::FinishReason reason, core::TokenEv
   event.finish = reason;
   event.usage = core::Usage{static_cast<int>(sequence.request.prompt.size()), sequence.num_cached_tokens,
                             sequence.num_output_tokens};
+}
+
+core::GeneratorStats Engine::stats() const {
+  const sched::SchedulerStats scheduler = scheduler_.stats();
+  core::GeneratorStats stats;
+  stats.num_waiting = scheduler.num_waiting + scheduler.num_waiting_for_kv;
+  stats.num_running = scheduler.num_running + scheduler.num_draining;
+  for (int group = 0; group < static_cast<int>(kv_.groups().size()); ++group) {
+    const kv::BlockPool& pool = kv_.pool(group);
+    stats.kv_usage = std::max(stats.kv_usage, static_cast<double>(pool.num_used()) / pool.num_blocks());
+  }
+  stats.num_preemptions = scheduler.num_preemptions;
+  stats.num_prompt_tokens = scheduler.num_prompt_tokens;
+  stats.num_cached_tokens = scheduler.num_cached_tokens;
+  return stats;
 }
 
 void Engine::fail(uint64_t request_id, const Error& error, std::vector<core::TokenEvent>& events) {

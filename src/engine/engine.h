@@ -52,7 +52,7 @@ class Engine final : public core::Generator {
 
   int context_length() const { return options_.context_length; }
   int64_t kv_bytes() const { return store_->bytes(); }
-  sched::SchedulerStats stats() const { return scheduler_.stats(); }
+  core::GeneratorStats stats() const override;
 
  private:
   // A request that has not ended, with all that its next token depends on besides the model: values that can
@@ -64,6 +64,7 @@ class Engine final : public core::Generator {
     text::Detokenizer detokenizer;
     text::StopMatcher stop_matcher;
     int num_output_tokens = 0;
+    int64_t text_size = 0;  // bytes that the detokenizer gave
     int num_cached_tokens = 0;
   };
 
@@ -71,8 +72,10 @@ class Engine final : public core::Generator {
          ThreadPool& threads, const EngineOptions& options);
 
   Status run(const sched::StepPlan& plan);
-  std::span<const float> logits_of(const sched::StepPlan& plan, const sched::PlannedSequence& planned) const;
-  sched::SequenceResult commit(const sched::PlannedSequence& planned, std::span<const float> logits,
+  std::span<const float> logits_of(const sched::StepPlan& plan, int row) const;
+  Status score_prompt(const sched::StepPlan& plan, const sched::PlannedSequence& planned,
+                      std::vector<core::TokenEvent>& events) const;
+  sched::SequenceResult commit(const sched::StepPlan& plan, const sched::PlannedSequence& planned,
                                std::vector<core::TokenEvent>& events);
   void commit_token(Sequence& sequence, core::TokenId token, core::TokenEvent& event);
   std::vector<core::TokenId> banned_tokens(const Sequence& sequence) const;

@@ -15,7 +15,11 @@ namespace tercet::engine {
 struct LlmOptions {
   int num_threads = 0;     // 0: one for each usable CPU
   int context_length = 0;  // 0: the model's, or what half of the free memory holds
-  int num_sequences = 1;   // that the KV pool holds at full context
+  // That run at once. The KV pool holds all of them at full context, or as much as half of the free memory.
+  int num_sequences = 1;
+  int num_kv_tokens = 0;  // 0: as above; else what the KV pool holds
+  int max_queue = 1024;   // requests that wait
+  sched::Policy policy = sched::Policy::kFcfs;
   backend::KvType kv_type = backend::KvType::kF16;
   int prefill_chunk = 512;  // tokens of prompts in one step
   backend::CpuDeviceOptions device;
@@ -41,6 +45,7 @@ class Llm {
   backend::Device& device() { return *device_; }
   ThreadPool& threads() { return *threads_; }
   Engine& engine() { return *engine_; }
+  const Engine& engine() const { return *engine_; }
   const LoadStats& load_stats() const { return stats_; }
   backend::KvType kv_type() const { return kv_type_; }
 

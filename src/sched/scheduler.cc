@@ -47,6 +47,11 @@ Status check_options(const SchedulerOptions& options) {
         fmt::format("token_budget {} must exceed decode_budget {}: decodes would leave prefill no row",
                     options.token_budget, options.decode_budget));
   }
+  if (options.max_wanted_rows <= options.decode_budget) {
+    return invalid(
+        fmt::format("max_wanted_rows {} must exceed decode_budget {}: decodes would leave scoring no row",
+                    options.max_wanted_rows, options.decode_budget));
+  }
   return {};
 }
 
@@ -91,7 +96,11 @@ void Scheduler::plan_prefills(StepPlan& plan, int& budget) {
 }
 
 void Scheduler::plan_prefill(Sequence& sequence, StepPlan& plan, int& budget) {
-  const int chunk = std::min(sequence.num_uncomputed(), budget);
+  int chunk = std::min(sequence.num_uncomputed(), budget);
+  if (sequence.wants_all()) {
+    const int num_wanted = static_cast<int>(plan.batch.wanted_rows.size());
+    chunk = std::min(chunk, std::max(0, options_.max_wanted_rows - num_wanted));
+  }
   if (chunk == 0 || !reserve_or_preempt(sequence, chunk, plan)) return;
   budget -= chunk;
   plan_rows(sequence, chunk, 0, plan);

@@ -41,12 +41,14 @@ const char* state_name(State state);
 
 struct SchedulerOptions {
   Policy policy = Policy::kFcfs;
-  int max_queue = 1024;         // sequences waiting, preempted ones not counted
-  int max_sequences = 64;       // sequences that hold blocks, draining ones included
-  int token_budget = 2048;      // rows in a step; prefill gets what decodes leave of it
-  int prefill_budget = 2048;    // rows in a step for prefill
-  int decode_budget = 1024;     // rows in a step for decodes with their drafts; at least max_sequences
-  int max_drafts = 0;           // for one sequence in one step
+  int max_queue = 1024;       // sequences waiting, preempted ones not counted
+  int max_sequences = 64;     // sequences that hold blocks, draining ones included
+  int token_budget = 2048;    // rows in a step; prefill gets what decodes leave of it
+  int prefill_budget = 2048;  // rows in a step for prefill
+  int decode_budget = 1024;   // rows in a step for decodes with their drafts; at least max_sequences
+  int max_drafts = 0;         // for one sequence in one step
+  // Rows in a step whose logits are wanted, where sequences want those of all rows: a row of logits is large.
+  int max_wanted_rows = 1 << 30;
   int min_remote_tokens = 512;  // fewer uncached prompt tokens are computed here, remote_kv or not
   // Admission keeps room for every running sequence to generate this many tokens more (or what it has left).
   int decode_reserve = 64;
@@ -183,6 +185,8 @@ class Scheduler {
     int num_generated() const { return static_cast<int>(tokens.size() - info.prompt.size()); }
     bool decodes() const { return state == State::kRunning && num_uncomputed() == 1; }
     bool prefills() const { return state == State::kRunning && num_uncomputed() > 1; }
+    // Rows from position num_committed on are wanted, all of them.
+    bool wants_all() const { return info.want_all_rows && kv.num_committed >= num_delivered; }
     bool waits() const { return state == State::kWaiting || state == State::kPreempted; }
     bool resident() const { return !waits(); }
     bool blocks_in_use() const { return kv.num_reserved > 0 && (num_planned_rows > 0 || awaits_kv || held); }

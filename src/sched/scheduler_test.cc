@@ -194,6 +194,29 @@ TEST(Scheduler, RowsWhoseLogitsAreWantedAreComputedEvenIfCached) {
   EXPECT_THAT(plan.batch.wanted_rows, testing::SizeIs(40));
 }
 
+TEST(Scheduler, RowsWhoseLogitsAreWantedAreBoundedInAStep) {
+  SchedulerOptions options;
+  options.max_sequences = options.decode_budget = 4;
+  options.max_wanted_rows = 50;
+  Fixture f(32, options);
+  for (SequenceId id = 1; id <= 3; ++id) {
+    auto info = f.info(id, 40, 1);
+    info.want_all_rows = true;
+    f.add(info);
+  }
+  f.add(4, 100, 1);
+  size_t num_wanted = 0, num_rows = 0;
+  while (!f.scheduler.idle()) {
+    const StepPlan plan = f.step();
+    ASSERT_FALSE(plan.sequences.empty());
+    EXPECT_LE(plan.batch.wanted_rows.size(), 50u);
+    num_wanted += plan.batch.wanted_rows.size();
+    num_rows += static_cast<size_t>(plan.batch.num_rows());
+  }
+  EXPECT_EQ(num_wanted, 3u * 40 + 1);
+  EXPECT_EQ(num_rows, 3u * 40 + 100);
+}
+
 TEST(Scheduler, APromptMayBeComputedWithoutGenerating) {
   Fixture f(2);
   f.add(1, 32, 0);

@@ -30,6 +30,8 @@ Status check_ids(const TokenizerSpec& spec) {
   TERCET_TRY(check(spec.bos, "bos", true));
   TERCET_TRY(check(spec.eos, "eos", true));
   TERCET_TRY(check(spec.pad, "pad", true));
+  for (const TokenId id : {spec.fim.prefix, spec.fim.suffix, spec.fim.middle})
+    TERCET_TRY(check(id, "a token for filling in the middle", true));
   TERCET_TRY(check(spec.bpe.unknown, "the unknown token", true));
   for (const TokenId id : spec.bpe.byte_tokens) TERCET_TRY(check(id, "a byte token", true));
   for (const TokenId id : spec.end_tokens) TERCET_TRY(check(id, "an end token", false));
@@ -112,6 +114,7 @@ struct Tokenizer::Data {
   bool replace_invalid_bytes, strip_leading_space, clean_up_spaces;
   InvalidBytes invalid_bytes;
   TokenId bos, eos, pad;
+  FimTokens fim;
 
   explicit Data(TokenizerSpec&& spec);
   void encode_text(std::string_view text, bool is_first, const SpecialPlaces& special, MergeScratch& scratch,
@@ -137,7 +140,8 @@ Tokenizer::Data::Data(TokenizerSpec&& spec)
       invalid_bytes(spec.invalid_bytes),
       bos(spec.bos),
       eos(spec.eos),
-      pad(spec.pad) {
+      pad(spec.pad),
+      fim(spec.fim) {
   for (const TokenId id : end_tokens) is_end[static_cast<size_t>(id)] = 1;
   is_byte.resize(spec.texts.size());
   std::vector<AddedToken> in_text, in_normalized;
@@ -365,6 +369,9 @@ std::optional<TokenId> Tokenizer::bos() const { return optional_token(data_->bos
 std::optional<TokenId> Tokenizer::eos() const { return optional_token(data_->eos); }
 std::optional<TokenId> Tokenizer::pad() const { return optional_token(data_->pad); }
 
+std::optional<FimTokens> Tokenizer::fim() const {
+  return data_->fim.prefix == kNoToken ? std::nullopt : std::optional(data_->fim);
+}
 bool Tokenizer::adds_bos() const {
   return data_->bos != kNoToken &&
          std::find(data_->prefix.begin(), data_->prefix.end(), data_->bos) != data_->prefix.end();

@@ -55,6 +55,7 @@ class Tokenizer {
   std::optional<TokenId> bos() const;
   std::optional<TokenId> eos() const;
   std::optional<TokenId> pad() const;
+  std::optional<FimTokens> fim() const;
   bool adds_bos() const;
   // The token with exactly this text: an added token's content, or else the bytes that a token stands for.
   std::optional<TokenId> token_id(std::string_view text) const;

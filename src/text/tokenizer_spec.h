@@ -34,6 +34,12 @@ struct PieceRewrite {
   NormalizerStep step;
 };
 
+// Fill in the middle: prefix, text before the gap, suffix, text behind it, middle; the model goes on with
+// what belongs into the gap. All three or none.
+struct FimTokens {
+  TokenId prefix = kNoToken, suffix = kNoToken, middle = kNoToken;
+};
+
 struct TokenizerSpec {
   ModelKind model = ModelKind::kBpe;
   // By token id, all of one length, where they are not empty:
@@ -63,6 +69,7 @@ struct TokenizerSpec {
   InvalidBytes invalid_bytes = InvalidBytes::kKeep;
 
   TokenId bos = kNoToken, eos = kNoToken, pad = kNoToken;
+  FimTokens fim;
   std::vector<TokenId> end_tokens;  // end the generation, `eos` included
 };
 

@@ -360,6 +360,8 @@ Result<TokenizerSpec> tokenizer_spec(VocabSpec v) {
   spec.bos = v.bos;
   spec.eos = v.eos;
   spec.pad = v.pad;
+  if (v.fim_prefix != kNoToken && v.fim_suffix != kNoToken && v.fim_middle != kNoToken)
+    spec.fim = {v.fim_prefix, v.fim_suffix, v.fim_middle};
   return spec;
 }
 

@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""A running server, seen from outside, without client libraries: serving_test.py TERCET [unittest arguments].
+
+Needs the model smollm2-135m in the folder TERCET_MODELS; without it the tests are skipped.
+"""
+
+import concurrent.futures
+import http.client
+import json
+import math
+import pathlib
+import random
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+from tercet_server import DEADLINE, MODEL, Server, eventually
+
+TERCET = sys.argv.pop(1)
+PROMPTS = [json.loads(line)["prompt"] for line in
+           (pathlib.Path(__file__).parents[1] / "data/prompts/prompts.jsonl").read_text().splitlines()]
+
+
+@unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
+class ServerTest(unittest.TestCase):
+    context = 2048
+    flags = ("--kv-tokens", "8192")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(TERCET, "-c", str(cls.context), "-t", "2", *cls.flags)
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.server.stop() != 0:
+            raise RuntimeError("the server failed: " + cls.server.log)
+
+    def refused(self, status, param, fields, path="/v1/completions"):
+        got, _, body = self.server.ask(path, fields)
+        self.assertEqual(got, status, body)
+        self.assertEqual(body["error"]["param"], param)
+        return body["error"]["message"]
+
+
+class Answers(ServerTest):
+    def test_run_and_serve_give_the_same_tokens(self):
+        for prompt, sampling in ((PROMPTS[0], {"temperature": 0}), (PROMPTS[20], {"temperature": 0.8, "seed": 7})):
+            flags = ["--temp", str(sampling["temperature"]), "--seed", str(sampling.get("seed", 0))]
+            run = subprocess.run([TERCET, "run", str(MODEL), "-p", prompt, "--raw", "-n", "24", "--json", *flags],
+                                 text=True, capture_output=True, timeout=DEADLINE, check=True)
+            choice, _ = self.server.complete(prompt=prompt, max_tokens=24, return_token_ids=True, **sampling)
+            self.assertEqual(json.loads(run.stdout)["token_ids"], choice["token_ids"])
+
+    def test_max_tokens_1_returns_one_token(self):  # row A4
+        choice, usage = self.server.complete(prompt="Once upon a", max_tokens=1, return_token_ids=True)
+        self.assertEqual((len(choice["token_ids"]), usage["completion_tokens"], choice["finish_reason"]), (1, 1, "length"))
+
+    def test_a_stop_string_on_the_last_allowed_token_ends_with_stop(self):  # row A1
+        plain, _ = self.server.complete(prompt="One, two, three,", max_tokens=5, temperature=0, logprobs=0)
+        last = plain["logprobs"]["tokens"][-1]
+        self.assertNotIn(last, "".join(plain["logprobs"]["tokens"][:-1]), "the test needs another prompt")
+        choice, usage = self.server.complete(prompt="One, two, three,", max_tokens=5, temperature=0, stop=last, logprobs=0)
+        self.assertEqual((choice["finish_reason"], choice["stop_reason"]), ("stop", last))
+        self.assertEqual(choice["text"], plain["text"].removesuffix(last))
+        self.assertEqual(len(choice["logprobs"]["tokens"]), 4)
+        self.assertEqual(usage["completion_tokens"], 5)
+
+    def test_an_answer_that_begins_with_an_end_token_is_empty(self):  # row A3
+        _, _, tokens = self.server.ask("/tokenize", {"prompt": "<|im_end|>"})
+        end = tokens["tokens"][-1]
+        choice, usage = self.server.complete(prompt="Hello", max_tokens=5, logit_bias={str(end): 1000}, temperature=0)
+        self.assertEqual((choice["text"], choice["finish_reason"], usage["completion_tokens"]), ("", "stop", 1))
+        choice, usage = self.server.complete(prompt="Hello", max_tokens=5, ignore_eos=True, temperature=0)
+        self.assertEqual(usage["completion_tokens"], 5)
+
+    def test_log_probabilities_of_a_prompt_are_those_of_the_same_text_generated(self):  # row A11
+        answer, _ = self.server.complete(prompt=PROMPTS[3], max_tokens=40, temperature=0, logprobs=2, return_token_ids=True,
+                                         ignore_eos=True)
+        prompt_ids = answer["prompt_token_ids"]
+        for whole in (prompt_ids + answer["token_ids"], prompt_ids * 4 + answer["token_ids"]):
+            choice, usage = self.server.complete(prompt=whole, max_tokens=1, temperature=0, echo=True, logprobs=2)
+            logprobs = choice["logprobs"]
+            self.assertEqual(len(logprobs["tokens"]), len(whole) + 1)
+            self.assertIsNone(logprobs["token_logprobs"][0])
+            self.assertTrue(all(math.isfinite(p) and p < 0 for p in logprobs["token_logprobs"][1:]))
+            self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], 0)
+        self.assertGreater(len(whole), 128, "the second one takes more than one step")
+        choice, _ = self.server.complete(prompt=prompt_ids + answer["token_ids"], max_tokens=1, temperature=0, echo=True,
+                                         logprobs=2)
+        first = len(prompt_ids)
+        self.assertEqual(choice["logprobs"]["token_logprobs"][first:-1], answer["logprobs"]["token_logprobs"])
+        self.assertEqual(choice["logprobs"]["top_logprobs"][first:-1], answer["logprobs"]["top_logprobs"])
+
+    def test_a_second_request_finds_the_prefix_of_the_first(self):  # row A5
+        prompt = PROMPTS[5] + "\nThink step by step."
+        first, before = self.server.complete(prompt=prompt, max_tokens=8, temperature=0)
+        second, after = self.server.complete(prompt=prompt, max_tokens=8, temperature=0)
+        self.assertEqual(first["text"], second["text"])
+        self.assertEqual(before["prompt_tokens_details"]["cached_tokens"], 0)
+        self.assertEqual(after["prompt_tokens_details"]["cached_tokens"], before["prompt_tokens"] // 16 * 16)
+        _, salted = self.server.complete(prompt=prompt, max_tokens=8, temperature=0, cache_salt="other")  # row D13
+        self.assertEqual(salted["prompt_tokens_details"]["cached_tokens"], 0)
+
+    def test_seeds_choose_the_answer_and_their_absence_does_not(self):  # row A12
+        ask = dict(prompt="My favourite animal is", max_tokens=12, temperature=1.0)
+        self.assertEqual(self.server.complete(seed=3, **ask)[0]["text"], self.server.complete(seed=3, **ask)[0]["text"])
+        self.assertNotEqual(self.server.complete(**ask)[0]["text"], self.server.complete(**ask)[0]["text"])
+        _, _, two = self.server.ask("/v1/completions", {**ask, "n": 2, "seed": 3})
+        self.assertNotEqual(two["choices"][0]["text"], two["choices"][1]["text"])
+        self.assertEqual(two["choices"][0]["text"], self.server.complete(seed=3, **ask)[0]["text"])
+
+    def test_bias_reaches_the_sampler(self):
+        _, _, tokens = self.server.ask("/tokenize", {"prompt": " seven", "add_special_tokens": False})
+        choice, _ = self.server.complete(prompt="Count:", max_tokens=3, temperature=0,
+                                         logit_bias={str(tokens["tokens"][0]): 1000})
+        self.assertEqual(choice["text"], " seven seven seven")
+
+    def test_a_message_continues_where_it_stops(self):
+        messages = [{"role": "user", "content": "Count to five."}, {"role": "assistant", "content": "One, two,"}]
+        _, _, plain = self.server.ask("/tokenize", {"messages": messages, "continue_final_message": True})
+        _, _, text = self.server.ask("/detokenize", {"tokens": plain["tokens"]})
+        self.assertTrue(text["prompt"].endswith("One, two,"), text)
+
+    def test_a_prompt_too_long_names_both_numbers(self):  # row A9
+        self.assertIn("2048", self.refused(400, "prompt", {"prompt": [5] * 2048}))
+
+    def test_slashes_are_tolerated(self):  # row A17
+        for path in ("//v1/models", "/v1/models/", "/v1//models?x=1"):
+            self.assertEqual(self.server.ask(path)[0], 200, path)
+        self.assertEqual(self.server.ask("/v1/nothing")[0], 404)
+        self.assertEqual(self.server.ask("/v1/completions")[0], 405)
+
+
+class Exactness(ServerTest):
+    """A request gets the same tokens whatever else runs. The pool is small: requests are preempted."""
+
+    context = 1024
+    flags = ("--kv-tokens", "1024", "--parallel", "32", "--prefill-chunk", "128")
+
+    @staticmethod
+    def requests():
+        for i, prompt in enumerate(PROMPTS):
+            request = {"prompt": prompt, "max_tokens": 40 + i % 4 * 40, "return_token_ids": True, "ignore_eos": True}
+            if i % 2 == 0:
+                request["temperature"] = 0
+            else:
+                request.update(temperature=0.9, seed=i, top_p=0.95, repetition_penalty=1.1 if i % 3 == 0 else 1.0)
+            yield request
+
+    def test_tokens_do_not_depend_on_load_aborts_or_preemption(self):
+        def ask(request):
+            return self.server.complete(**request)[0]["token_ids"]
+
+        requests = list(self.requests())
+        alone = [ask(request) for request in requests]
+        preempted = self.server.metric("vllm:num_preemptions_total")
+        for concurrency in (8, 32):
+            stop = threading.Event()
+
+            def disturb():  # requests that are dropped half-way
+                while not stop.is_set():
+                    leave_early(self.server, {"prompt": random.choice(PROMPTS), "max_tokens": 200, "stream": True})
+
+            noise = threading.Thread(target=disturb)
+            noise.start()
+            try:
+                with concurrent.futures.ThreadPoolExecutor(concurrency) as pool:
+                    together = list(pool.map(ask, requests))
+            finally:
+                stop.set()
+                noise.join()
+            for i, (expected, got) in enumerate(zip(alone, together)):
+                self.assertEqual(expected, got, f"request {i} at concurrency {concurrency}")
+        self.assertGreater(self.server.metric("vllm:num_preemptions_total"), preempted)
+        self.assertTrue(eventually(lambda: self.server.metric("vllm:kv_cache_usage_perc") == 0))
+
+
+def leave_early(server, request):
+    """Sends a streaming request, reads a little of the answer, and closes."""
+    body = json.dumps(request).encode()
+    with socket.create_connection(("127.0.0.1", server.port), DEADLINE) as connection:
+        connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        connection.recv(400)
+
+
+class Robustness(ServerTest):
+    flags = ("--parallel", "4", "--max-queue", "8", "--max-body", "1")
+
+    def idle(self):
+        return eventually(lambda: self.server.metric("vllm:num_requests_running") == 0
+                          and self.server.metric("vllm:num_requests_waiting") == 0)
+
+    def test_closing_the_connection_frees_the_request_in_every_state(self):  # row A8
+        request = json.dumps({"prompt": "a " * 1500, "max_tokens": 500, "ignore_eos": True}).encode()
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(request)
+        connections = [socket.create_connection(("127.0.0.1", self.server.port), DEADLINE) for _ in range(8)]
+        for connection in connections:
+            connection.sendall(head + request)
+        self.assertTrue(eventually(lambda: self.server.metric("vllm:num_requests_running") == 4))
+        for connection in connections:
+            connection.close()
+        self.assertTrue(self.idle())
+        self.assertEqual(self.server.metric("vllm:kv_cache_usage_perc"), 0)
+
+    def test_a_full_queue_is_429_and_says_when_to_come_again(self):
+        request = {"prompt": "a", "max_tokens": 400, "ignore_eos": True, "n": 13}
+        status, headers, body = self.server.ask("/v1/completions", request)
+        self.assertEqual((status, headers["Retry-After"], body["error"]["code"]), (429, "1", "rate_limit_exceeded"))
+        self.assertTrue(self.idle())
+
+    def test_hostile_requests_do_no_harm(self):
+        rng = random.Random(1)
+        good = json.dumps({"prompt": "Hello", "max_tokens": 2, "temperature": 0}).encode()
+        expected = self.server.complete(prompt="Hello", max_tokens=2, temperature=0)[0]["text"]
+
+        def post(body, path=b"/v1/completions"):
+            return b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path, len(body)) + body
+
+        def mutated():
+            data = bytearray(good)
+            for _ in range(rng.randint(1, 4)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            return post(bytes(data))
+
+        attacks = [
+            mutated, mutated, mutated,
+            lambda: post(good)[:rng.randrange(1, len(post(good)))],
+            lambda: b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+            lambda: post(b'{"prompt": ' + b"[" * 100_000),
+            lambda: post(b'{"prompt": "' + b"\xff\xfe" * 50 + b'"}'),
+            lambda: post(b'{"prompt": "\\ud800", "max_tokens": 1}'),
+            lambda: b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
+            lambda: b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            lambda: rng.randbytes(200),
+            lambda: post(json.dumps({"prompt": "a", "max_tokens": 50, "stream": True}).encode()),
+        ]
+
+        def attack(_):
+            data = rng.choice(attacks)()
+            with socket.create_connection(("127.0.0.1", self.server.port), DEADLINE) as connection:
+                try:
+                    connection.sendall(data)
+                    if rng.random() < 0.5:
+                        connection.settimeout(0.05)
+                        connection.recv(1000)
+                except OSError:
+                    pass
+
+        def round_of(count):
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                list(pool.map(attack, range(count)))
+            self.assertTrue(self.idle())
+            self.assertTrue(eventually(lambda: self.server.metric("tercet:http_connections") <= 1))
+
+        round_of(300)
+        memory, descriptors = self.server.memory(), self.server.descriptors()
+        round_of(300)
+        self.assertLess(self.server.memory() - memory, 32 << 20)
+        self.assertLessEqual(self.server.descriptors(), descriptors + 1)
+        self.assertEqual(self.server.metric("vllm:kv_cache_usage_perc"), 0)
+        self.assertEqual(self.server.complete(prompt="Hello", max_tokens=2, temperature=0)[0]["text"], expected)
+
+    def test_a_client_that_does_not_read_holds_up_nobody(self):
+        body = json.dumps({"prompt": "a", "max_tokens": 1500, "ignore_eos": True, "stream": True,
+                           "logprobs": 20}).encode()
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", self.server.port))
+            slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            for _ in range(3):
+                _, usage = self.server.complete(prompt="Hello", max_tokens=8, ignore_eos=True)
+                self.assertEqual(usage["completion_tokens"], 8)
+        self.assertTrue(self.idle())
+
+
+class Operation(ServerTest):
+    flags = ("--served-model-name", "small", "--served-model-name", "other", "--api-key", "secret", "--log-json")
+
+    def test_only_who_knows_the_key_is_let_in(self):
+        self.assertEqual(self.server.ask("/v1/models")[0], 401)
+        self.assertEqual(self.server.ask("/health")[0], 200)
+        status, _, models = self.server.ask("/v1/models", headers={"Authorization": "Bearer secret"})
+        self.assertEqual((status, [model["id"] for model in models["data"]]), (200, ["small", "other"]))
+
+    def test_log_lines_are_json_and_say_what_is_served(self):
+        lines = [json.loads(line) for line in self.server.log.splitlines()]
+        self.assertTrue(any("context 2048" in line["message"] and "http://127.0.0.1" in line["message"] for line in lines))
+
+    def test_the_key_may_come_from_the_environment(self):
+        with Server(TERCET, "-c", "512", TERCET_API_KEY="from outside") as server:
+            self.assertEqual(server.ask("/v1/models", headers={"Authorization": "Bearer from outside"})[0], 200)
+            self.assertEqual(server.ask("/v1/models")[0], 401)
+
+    def test_sigterm_lets_running_requests_end_and_refuses_new_ones(self):
+        with Server(TERCET, "-c", "1024") as server:
+            stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=DEADLINE)
+            stream.request("POST", "/v1/completions", json.dumps(
+                {"prompt": "Once", "max_tokens": 200, "ignore_eos": True, "stream": True}))
+            response = stream.getresponse()
+            response.read(10)
+            self.addCleanup(stream.close)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertTrue(eventually(lambda: server.ask("/health")[0] == 503))
+            self.assertEqual(server.ask("/v1/completions", {"prompt": "a"})[0], 503)
+            rest = response.read()
+            self.assertTrue(rest.endswith(b"data: [DONE]\n\n"), rest[-200:])
+            self.assertEqual(server.stop(), 0, server.log)
+
+    def test_a_second_signal_ends_at_once(self):
+        with Server(TERCET, "-c", "2048") as server:
+            stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=DEADLINE)
+            stream.request("POST", "/v1/completions", json.dumps(
+                {"prompt": "Once", "max_tokens": 1900, "ignore_eos": True, "stream": True}))
+            response = stream.getresponse()
+            response.read(10)
+            self.addCleanup(stream.close)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertTrue(eventually(lambda: "draining" in server.log))
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(DEADLINE), 0)
+            rest = response.read()
+            self.assertIn(b"service_unavailable", rest)  # rows A10 and A18
+            self.assertNotIn(b"[DONE]", rest)
+
+    def test_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = f"{folder}/cert.pem", f"{folder}/key.pem"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
+                            "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", cert, "-keyout", key],
+                           check=True, capture_output=True)
+            with Server(TERCET, "-c", "512", "--tls-cert", cert, "--tls-key", key) as server:
+                context = ssl.create_default_context(cafile=cert)
+                connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=DEADLINE)
+                for _ in range(2):
+                    connection.request("POST", "/v1/completions", json.dumps({"prompt": "a", "max_tokens": 3, "stream": True}))
+                    self.assertIn(b"[DONE]", connection.getresponse().read())
+                connection.close()
+
+    def test_an_address_in_use_is_an_error(self):
+        done = subprocess.run([TERCET, "serve", str(MODEL), "-c", "512", "--port", str(self.server.port)],
+                              text=True, capture_output=True, timeout=DEADLINE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot listen", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

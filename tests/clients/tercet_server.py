@@ -1,0 +1,103 @@
+"""Starts `tercet serve` for tests, on a free port of 127.0.0.1, and talks to it without any client library."""
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+
+MODEL = pathlib.Path(os.environ.get("TERCET_MODELS", "/nonexistent")) / "smollm2-135m.gguf"
+DEADLINE = 300  # seconds until something that hangs has failed
+
+
+def eventually(condition):
+    """Whether it comes true while a test may wait."""
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+class Server:
+    """The running server; `log` is what it wrote so far."""
+
+    def __init__(self, tercet, *arguments, model=MODEL, **environment):
+        self.process = subprocess.Popen([tercet, "serve", str(model), "--port", "0", *arguments], text=True,
+                                        stderr=subprocess.PIPE, env={**os.environ, **environment})
+        self.log = ""
+        ready = threading.Event()
+
+        def read():
+            for line in self.process.stderr:
+                self.log += line
+                found = re.search(r"on (https?)://\S+:(\d+)", line)
+                if found:
+                    self.scheme, self.port = found[1], int(found[2])
+                    ready.set()
+            ready.set()
+
+        self.reader = threading.Thread(target=read)
+        self.reader.start()
+        if not ready.wait(DEADLINE) or not hasattr(self, "port"):
+            self.stop()
+            raise RuntimeError("no server: " + self.log)
+        self.url = f"{self.scheme}://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends the server; returns its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        try:
+            status = self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        self.reader.join()
+        self.process.stderr.close()
+        return status
+
+    def ask(self, path, body=None, method=None, headers=None):
+        """(status, headers, parsed body) of one request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+        try:
+            data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+            connection.request(method or ("GET" if body is None else "POST"), path, data, headers or {})
+            response = connection.getresponse()
+            text = response.read()
+            is_json = "json" in (response.getheader("Content-Type") or "")
+            return response.status, response.headers, json.loads(text) if is_json else text.decode()
+        finally:
+            connection.close()
+
+    def complete(self, **fields):
+        """The first choice and the usage of a completion."""
+        status, _, body = self.ask("/v1/completions", fields)
+        if status != 200:
+            raise RuntimeError(f"{status}: {body}")
+        return body["choices"][0], body["usage"]
+
+    def metric(self, name):
+        """The sum over all series of this name."""
+        _, _, text = self.ask("/metrics")
+        values = re.findall(rf"^{re.escape(name)}(?:{{.*}})? (\S+)$", text, re.M)
+        return sum(map(float, values))
+
+    def memory(self):
+        """Resident memory in bytes, without mapped files."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return 1024 * int(re.search(r"RssAnon:\s+(\d+) kB", status)[1])
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
