@@ -75,7 +75,8 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   command
       .add_option("MODEL", flags.model, "a GGUF file, or a name that pull knows; without: the default model")
       ->type_name("");
-  number("-c,--context,--ctx-size,--max-model-len", flags.llm.context_length, "tokens of prompt and answer; 0: as memory allows");
+  number("-c,--context,--ctx-size,--max-model-len", flags.llm.context_length,
+         "tokens of prompt and answer; 0: as memory allows");
   number("-t,--threads", flags.llm.num_threads, "0: one for each usable core");
   command.add_option("--kv-type", flags.kv_type, "type of the KV cache")
       ->type_name("NAME")
