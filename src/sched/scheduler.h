@@ -47,7 +47,8 @@ struct SchedulerOptions {
   int prefill_budget = 2048;  // rows in a step for prefill
   int decode_budget = 1024;   // rows in a step for decodes with their drafts; at least max_sequences
   int max_drafts = 0;         // for one sequence in one step
-  // Rows in a step whose logits are wanted, where sequences want those of all rows: a row of logits is large.
+  // A row of logits is large: in a step with so many wanted ones, sequences that want all of their rows get
+  // no more.
   int max_wanted_rows = 1 << 30;
   int min_remote_tokens = 512;  // fewer uncached prompt tokens are computed here, remote_kv or not
   // Admission keeps room for every running sequence to generate this many tokens more (or what it has left).

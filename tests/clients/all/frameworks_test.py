@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""langchain-openai and litellm against a running server: frameworks_test.py TERCET [unittest arguments].
+
+Not part of scripts/test: the packages take a minute to install (requirements.txt beside this file).
+"""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+import litellm
+from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_openai import ChatOpenAI, OpenAI
+
+from tercet_server import MODEL, Server
+
+TERCET = sys.argv.pop(1)
+QUESTION = "What is the capital of France?"
+
+
+@unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
+class Frameworks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(TERCET, "-c", "1024", "--kv-tokens", "4096", "--parallel", "8")
+        status, _, body = cls.server.ask("/v1/chat/completions", {
+            "messages": [{"role": "user", "content": QUESTION}], "temperature": 0, "max_tokens": 24})
+        cls.expected = body["choices"][0]["message"]["content"]
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.server.stop() != 0:
+            raise RuntimeError("the server failed: " + cls.server.log)
+
+    def test_langchain_chat(self):
+        chat = ChatOpenAI(base_url=self.server.url, api_key="none", model="smollm2-135m", temperature=0, max_tokens=24)
+        answer = chat.invoke([HumanMessage(QUESTION)])
+        self.assertEqual(answer.content, self.expected)
+        self.assertGreater(answer.usage_metadata["input_tokens"], 0)
+        self.assertEqual("".join(part.content for part in chat.stream([HumanMessage(QUESTION)])), self.expected)
+        self.assertEqual([each.content for each in chat.batch([[HumanMessage(QUESTION)]] * 8)], [self.expected] * 8)
+        self.assertTrue(chat.invoke([SystemMessage("Be brief."), HumanMessage(QUESTION)]).content)
+
+    def test_langchain_completion(self):
+        model = OpenAI(base_url=self.server.url, api_key="none", model="smollm2-135m", temperature=0, max_tokens=8)
+        self.assertEqual(model.invoke("Once upon a time"),
+                         self.server.complete(prompt="Once upon a time", temperature=0, max_tokens=8)[0]["text"])
+
+    def test_litellm(self):
+        ask = dict(model="openai/smollm2-135m", api_base=self.server.url, api_key="none", temperature=0, max_tokens=24,
+                   messages=[{"role": "user", "content": QUESTION}])
+        self.assertEqual(litellm.completion(**ask).choices[0].message.content, self.expected)
+        parts = [chunk.choices[0].delta.content or "" for chunk in litellm.completion(stream=True, **ask)]
+        self.assertEqual("".join(parts), self.expected)
+        with self.assertRaises(litellm.ContextWindowExceededError):
+            litellm.completion(**{**ask, "messages": [{"role": "user", "content": "word " * 2000}]})
+
+
+if __name__ == "__main__":
+    unittest.main()
