@@ -78,6 +78,8 @@ def stream(port, prompt, output):
         raise RuntimeError(response.read().decode())
     times, usage = [], None
     while line := response.readline():
+        if line.startswith(b"data: [DONE]"):
+            break
         if not line.startswith(b"data: {"):
             continue
         event = json.loads(line[6:])
