@@ -5,19 +5,15 @@
 namespace tercet::text {
 namespace {
 
-// Oniguruma's word characters: Alphabetic, marks, decimal digits, connectors. Alphabetic are the letters, the
-// letter-like numbers and the circled letters among the symbols (Unicode 15, DerivedCoreProperties.txt); of
-// the other numbers it takes those of Latin-1.
-constexpr std::string_view kWord =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
-constexpr std::string_view kHex = "0-9a-fA-F";
-
 // What stands for the escape \`letter`, or "".
 std::string replacement(char letter, bool in_class) {
-  const std::string_view members = letter == 'w' || letter == 'W' ? kWord : kHex;
+  // Of the other numbers Oniguruma takes those of Latin-1.
+  const std::string members = letter == 'w' || letter == 'W'
+                                  ? std::string(kWordMembers) + R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})"
+                                  : "0-9a-fA-F";
   switch (letter) {
     case 'w':
-    case 'h': return in_class ? std::string(members) : fmt::format("[{}]", members);
+    case 'h': return in_class ? members : fmt::format("[{}]", members);
     case 'W':
     case 'H': return in_class ? "" : fmt::format("[^{}]", members);
     default: return "";

@@ -163,6 +163,8 @@ TEST(Splitter, MatchesAreThoseOfTheWholeText) {
       return pieces;
     }());
     EXPECT_EQ(split({"\\bb"}, spaces + "b" + word), (std::vector<std::string>{spaces, "b", word}));
+    EXPECT_EQ(split({"(?<=b)a*"}, spaces.substr(1) + "baaac"),
+              (std::vector<std::string>{spaces.substr(1) + "b", "aaa", "c"}));
     EXPECT_EQ(split({"é+"}, word + "é" + word), (std::vector<std::string>{word, "é", word}));
   }
 }

@@ -16,9 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr char kGpt2Words[] = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-// \w of the Rust crate `regex`: Oniguruma's and the two joiners.
-constexpr char kRustWord[] =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}\x{200C}\x{200D})";
 constexpr char kPunctuationChar[] = R"([\p{P}$+<=>^`|~])";
 
 Error corrupt(std::string where, std::string message) {
@@ -106,6 +103,14 @@ Result<std::string> decode_base64(std::string_view text, const char* where) {
     if (count >= 8) out += static_cast<char>(bits >> (count -= 8));
   }
   return out;
+}
+
+// What a Metaspace writes for a space: one character.
+Result<std::string> read_replacement(const json& step, const char* where) {
+  std::string mark = string_of(step, "replacement", std::string(kMetaspace));
+  if (!mark.empty() && decode_utf8(mark, 0).length == mark.size()) return mark;
+  return corrupt(fmt::format("{}.replacement", where),
+                 fmt::format("expected one character, found {:?}", mark));
 }
 
 NormalizerStep step_of(NormalizerKind kind, std::string pattern = {}, std::string content = {}) {
@@ -228,7 +233,7 @@ Status Reader::read_bert_normalizer(const json& step) {
 }
 
 Status Reader::read_metaspace(const json& step) {
-  const std::string mark = string_of(step, "replacement", std::string(kMetaspace));
+  TERCET_ASSIGN(const std::string mark, read_replacement(step, "pre_tokenizer"));
   const std::string scheme =
       string_of(step, "prepend_scheme", bool_of(step, "add_prefix_space", true) ? "always" : "never");
   add_rewrite(step_of(NormalizerKind::kReplace, " ", mark));
@@ -263,8 +268,9 @@ Status Reader::read_pre_tokenizer(const json& step) {
     TERCET_ASSIGN(const SplitBehavior behavior, read_behavior(step, "pre_tokenizer", "Isolated"));
     add_split(kPunctuationChar, PatternKind::kRegex, behavior);
   } else if (type == "Whitespace") {
-    add_split(fmt::format(R"([{0}]+|[^{0}\s]+)", kRustWord), PatternKind::kRegex, SplitBehavior::kRemoved,
-              true);
+    // Rust's \w has the two joiners.
+    const std::string word = std::string(kWordMembers) + R"(\x{200C}\x{200D})";
+    add_split(fmt::format(R"([{0}]+|[^{0}\s]+)", word), PatternKind::kRegex, SplitBehavior::kRemoved, true);
   } else if (type == "WhitespaceSplit") {
     add_split(R"(\s)", PatternKind::kRegex, SplitBehavior::kRemoved);
   } else if (type == "BertPreTokenizer") {
@@ -481,7 +487,8 @@ Status Reader::read_decoder_step(const json& step) {
     if (!nothing && !one_space) return unsupported("decoder", "Strip of more than one leading space");
     spec_.strip_leading_space = one_space;
   } else if (type == "Metaspace") {
-    replacements_.emplace_back(string_of(step, "replacement", std::string(kMetaspace)), " ");
+    TERCET_ASSIGN(std::string mark, read_replacement(step, "decoder"));
+    replacements_.emplace_back(std::move(mark), " ");
     const std::string scheme =
         string_of(step, "prepend_scheme", bool_of(step, "add_prefix_space", true) ? "always" : "never");
     if (scheme != "never") dropped_at_first_ = replacements_.back().first;

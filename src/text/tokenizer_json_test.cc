@@ -176,6 +176,14 @@ TEST(TokenizerJson, WhatIsWrongIsNamed) {
       << "a lone surrogate";
   EXPECT_THAT(tokenizer_spec_from_json("{").error().to_string(), HasSubstr("is no JSON"));
   EXPECT_THAT(tokenizer_spec_from_json("[]").error().to_string(), HasSubstr("expected an object"));
+  for (const char* mark : {"", "ab"}) {
+    for (const char* part : {"pre_tokenizer", "decoder"}) {
+      EXPECT_THAT(error_after([&](json& f) {
+                    f[part] = {{"type", "Metaspace"}, {"replacement", mark}};
+                  }),
+                  HasSubstr(std::string(part) + ".replacement: expected one character"));
+    }
+  }
   EXPECT_THAT(error_after([](json& f) { f.erase("model"); }), HasSubstr("model: missing"));
   EXPECT_THAT(error_after([](json& f) { f["model"]["type"] = "WordLevel"; }),
               HasSubstr("\"WordLevel\" is not supported"));
