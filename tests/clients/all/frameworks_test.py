@@ -4,10 +4,12 @@
 Not part of scripts/test: the packages take a minute to install (requirements.txt beside this file).
 """
 
+import os
 import pathlib
 import sys
 import unittest
 
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would ask a host outside
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import litellm
