@@ -50,15 +50,15 @@ std::string lower(std::string_view text) {
 }
 
 // A split file's name ends in -00001-of-00003.gguf.
-struct Split {
+struct PartName {
   std::string stem;
   int part = 1;
   int total = 1;
 };
 
-Split parse_split(const std::string& file) {
+PartName parse_split(const std::string& file) {
   constexpr size_t kTail = std::string_view("-00001-of-00003.gguf").size();
-  Split split{.stem = file.substr(0, file.size() - std::string_view(".gguf").size())};
+  PartName split{.stem = file.substr(0, file.size() - std::string_view(".gguf").size())};
   if (file.size() <= kTail) return split;
   const std::string tail = file.substr(file.size() - kTail);
   const auto digits = [&](size_t at) {

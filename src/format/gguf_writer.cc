@@ -4,22 +4,14 @@
 
 #include <bit>
 
+#include "format/gguf_bytes.h"
+
 namespace tercet::format {
 namespace {
 
 template <class T>
 void append(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-void append_string(std::string& out, std::string_view text) {
-  append<uint64_t>(out, text.size());
-  out += text;
-}
-
-template <class T>
-std::string_view as_chars(std::span<const T> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+  out += as_chars(std::span<const T>(&value, 1));
 }
 
 void append_entry(std::string& out, const GgufEntry& entry) {

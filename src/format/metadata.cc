@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "format/gguf_bytes.h"
 
 namespace tercet::format {
 namespace {
@@ -34,17 +35,6 @@ void decode_as(const GgufEntry& entry, std::vector<T>& items) {
     std::memcpy(&item, entry.encoded.data() + i * sizeof(Stored), sizeof(Stored));
     items[i] = static_cast<T>(item);
   }
-}
-
-void append_string(std::string& out, std::string_view text) {
-  const uint64_t size = text.size();
-  out.append(reinterpret_cast<const char*>(&size), sizeof size);
-  out += text;
-}
-
-template <class T>
-std::string_view as_chars(std::span<const T> values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "base/check.h"
@@ -12,8 +11,6 @@
 
 namespace tercet::sample {
 namespace {
-
-constexpr float kRemoved = -std::numeric_limits<float>::infinity();
 
 float& at(std::span<float> logits, core::TokenId token) {
   TERCET_CHECK(token >= 0 && static_cast<size_t>(token) < logits.size());

@@ -1,13 +1,15 @@
 // Logits processors, one function each, in the order in which the sampler applies them. docs/sampling.md
 // defines them.
 //
-// The first ones change a row of logits, [vocab]; -infinity marks a removed token. The others select among
-// candidates. Ties are never left to chance: the order is total, value descending, then id ascending.
+// The first ones change a row of logits, [vocab]; -infinity (kRemoved) marks a removed token. The others
+// select among candidates. Ties are never left to chance: the order is total, value descending, then id
+// ascending.
 //
 // Pure functions of their arguments; safe from any thread.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,6 +18,9 @@
 #include "sample/sampler_state.h"
 
 namespace tercet::sample {
+
+// The logit of a removed token.
+inline constexpr float kRemoved = -std::numeric_limits<float>::infinity();
 
 // Adds each bias to its token's logit.
 void apply_bias(std::span<float> logits, std::span<const std::pair<core::TokenId, float>> bias);

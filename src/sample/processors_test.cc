@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 
 #include "sample/softmax.h"
 
@@ -16,8 +15,6 @@ using core::TokenId;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using Row = std::vector<float>;
-
-constexpr float kRemoved = -std::numeric_limits<float>::infinity();
 
 // Logits of a row with these probabilities.
 Row logits_of(std::initializer_list<double> probabilities) {

@@ -9,12 +9,11 @@
 
 #include "sample/logprobs.h"
 #include "sample/params.h"
+#include "sample/processors.h"
 #include "sample/softmax.h"
 
 namespace tercet::sample {
 namespace {
-
-constexpr float kRemoved = -std::numeric_limits<float>::infinity();
 
 // argmax of logit + Gumbel noise over the tokens given to consider(), in any order; the lowest id wins a tie.
 // Since the noise is bounded and non-decreasing in its uniform number, few tokens need its logarithms.

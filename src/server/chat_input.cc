@@ -1,6 +1,7 @@
 // parse_chat_input of openai_request.h.
 #include <fmt/format.h>
 
+#include "server/fields.h"
 #include "server/openai_request.h"
 #include "text/jinja/json.h"
 
@@ -9,10 +10,6 @@ namespace {
 
 using text::jinja::Dict;
 using text::jinja::List;
-
-Error invalid(std::string field, std::string message) {
-  return {ErrorCode::kInvalidArgument, std::move(message), std::move(field)};
-}
 
 // The text of a list of parts, joined by newlines as vLLM joins them.
 Result<Value> joined_parts(const List& parts, const std::string& field) {

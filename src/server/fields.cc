@@ -16,10 +16,6 @@ using text::jinja::List;
 
 constexpr size_t kMaxContainers = 200'000;
 
-Error invalid(std::string field, std::string message) {
-  return {ErrorCode::kInvalidArgument, std::move(message), std::move(field)};
-}
-
 // Arrays and objects cost far more memory than the bytes that write them.
 size_t count_containers(std::string_view json) {
   size_t count = 0;
@@ -57,6 +53,10 @@ Result<Value> parse_object(std::string_view body) {
     return invalid("", fmt::format("the body must be a JSON object, but is {}", json_type(*value)));
   }
   return value;
+}
+
+Error invalid(std::string field, std::string message) {
+  return {ErrorCode::kInvalidArgument, std::move(message), std::move(field)};
 }
 
 const char* json_type(const Value& value) {

@@ -24,6 +24,8 @@ Result<Value> parse_object(std::string_view body);
 
 // "a string", "an integer", ...
 const char* json_type(const Value& value);
+// An error of kind kInvalidArgument about `field` ("": the whole body).
+Error invalid(std::string field, std::string message);
 Error wrong_type(std::string field, const char* expected, const Value& found);
 
 class Fields {

@@ -17,10 +17,6 @@ constexpr int kMaxPrompts = 1024;
 constexpr int kMaxLogprobs = 128;
 constexpr int kCompletionTokens = 16;  // OpenAI's default for completions
 
-Error invalid(std::string field, std::string message) {
-  return {ErrorCode::kInvalidArgument, std::move(message), std::move(field)};
-}
-
 Status check_range(const Fields& fields, const char* name, int value, int low, int high) {
   if (value >= low && value <= high) return {};
   return invalid(fields.name_of(name), fmt::format("is {}, expected {} to {}", value, low, high));

@@ -137,7 +137,7 @@ class Answers(ServerTest):
 
 
 class Exactness(ServerTest):
-    """A request gets the same tokens whatever else runs. The pool is small: requests are preempted."""
+    """A request gets the same tokens whatever else runs. The pool is small: requests wait and are preempted."""
 
     context = 1024
     flags = ("--kv-tokens", "1024", "--parallel", "32", "--prefill-chunk", "128")
@@ -152,13 +152,12 @@ class Exactness(ServerTest):
                 request.update(temperature=0.9, seed=i, top_p=0.95, repetition_penalty=1.1 if i % 3 == 0 else 1.0)
             yield request
 
-    def test_tokens_do_not_depend_on_load_aborts_or_preemption(self):
+    def test_tokens_do_not_depend_on_load_or_aborts(self):
         def ask(request):
             return self.server.complete(**request)[0]["token_ids"]
 
         requests = list(self.requests())
         alone = [ask(request) for request in requests]
-        preempted = self.server.metric("vllm:num_preemptions_total")
         for concurrency in (8, 32):
             stop = threading.Event()
 
@@ -176,8 +175,17 @@ class Exactness(ServerTest):
                 noise.join()
             for i, (expected, got) in enumerate(zip(alone, together)):
                 self.assertEqual(expected, got, f"request {i} at concurrency {concurrency}")
-        self.assertGreater(self.server.metric("vllm:num_preemptions_total"), preempted)
         self.assertTrue(eventually(lambda: self.server.metric("vllm:kv_cache_usage_perc") == 0))
+
+    def test_tokens_do_not_depend_on_preemption(self):
+        # They arrive in one request, so they run together; any three of them outgrow the pool before they end.
+        prompts, sampling = PROMPTS[:6], {"max_tokens": 400, "temperature": 0, "return_token_ids": True, "ignore_eos": True}
+        alone = [self.server.complete(prompt=prompt, **sampling)[0]["token_ids"] for prompt in prompts]
+        preempted = self.server.metric("vllm:num_preemptions_total")
+        status, _, together = self.server.ask("/v1/completions", {"prompt": prompts, **sampling})
+        self.assertEqual(status, 200, together)
+        self.assertEqual([choice["token_ids"] for choice in together["choices"]], alone)
+        self.assertGreater(self.server.metric("vllm:num_preemptions_total"), preempted)
 
 
 def leave_early(server, request):

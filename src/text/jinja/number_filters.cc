@@ -147,7 +147,7 @@ Value default_filter(Runtime& runtime, const Value& self, const Arguments& argum
   return args.has(0) ? args[0] : runtime.string(MarkedString());
 }
 
-constexpr std::pair<std::string_view, Method> kFilters[] = {
+constexpr std::pair<std::string_view, Method> kNumberFilters[] = {
     {"abs", abs_filter},         {"count", length_filter}, {"d", default_filter},
     {"default", default_filter}, {"float", float_filter},  {"int", int_filter},
     {"length", length_filter},   {"round", round_filter},  {"wordcount", word_count},
@@ -156,7 +156,7 @@ constexpr std::pair<std::string_view, Method> kFilters[] = {
 }  // namespace
 
 Method find_number_filter(std::string_view name) {
-  for (const auto& [filter_name, filter] : kFilters) {
+  for (const auto& [filter_name, filter] : kNumberFilters) {
     if (filter_name == name) return filter;
   }
   return nullptr;

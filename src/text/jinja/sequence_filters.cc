@@ -122,7 +122,7 @@ Value groupby(Runtime& runtime, const Value& self, const Arguments& arguments) {
   return runtime.list(std::move(groups));
 }
 
-Value join(Runtime& runtime, const Value& self, const Arguments& arguments) {
+Value join_filter(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const BoundArguments args(arguments, "join", {"d", "attribute"}, 0);
   MarkedString result;
   bool is_first = true;
@@ -293,14 +293,14 @@ Value select(Runtime& runtime, const Value& self, const Arguments& arguments) {
   return runtime.list(std::move(result));
 }
 
-constexpr std::pair<std::string_view, Method> kFilters[] = {
+constexpr std::pair<std::string_view, Method> kSequenceFilters[] = {
     {"attr", attr},
     {"batch", batch},
     {"dictsort", dictsort},
     {"first", first},
     {"groupby", groupby},
     {"items", items},
-    {"join", join},
+    {"join", join_filter},
     {"last", last},
     {"list", list},
     {"map", map},
@@ -337,7 +337,7 @@ Value attribute_by_path(Runtime& runtime, const Value& object, const Value& path
 }
 
 Method find_sequence_filter(std::string_view name) {
-  for (const auto& [filter_name, filter] : kFilters) {
+  for (const auto& [filter_name, filter] : kSequenceFilters) {
     if (filter_name == name) return filter;
   }
   return nullptr;

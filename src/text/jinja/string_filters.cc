@@ -23,7 +23,7 @@ Value map_filter(Runtime& runtime, const Value& self, const Arguments& arguments
   return runtime.string(map(text));
 }
 
-MarkedString title(const MarkedString& text) {
+MarkedString title_after_separators(const MarkedString& text) {
   // A word begins after white space and after these.
   static constexpr std::u32string_view kSeparators = U"-({[<";
   bool starts_word = true;
@@ -175,7 +175,7 @@ Value urlencode(Runtime& runtime, const Value& self, const Arguments&) {
   return runtime.string(std::move(out), Origin::kUser);
 }
 
-constexpr std::pair<std::string_view, Method> kFilters[] = {
+constexpr std::pair<std::string_view, Method> kStringFilters[] = {
     {"capitalize", map_filter<capitalize>},
     {"center", center_filter},
     {"e", map_filter<escape>},
@@ -188,7 +188,7 @@ constexpr std::pair<std::string_view, Method> kFilters[] = {
     {"replace", replace_filter},
     {"safe", map_filter<identity>},
     {"string", map_filter<identity>},
-    {"title", map_filter<title>},
+    {"title", map_filter<title_after_separators>},
     {"tojson", tojson},
     {"trim", trim},
     {"truncate", truncate},
@@ -199,7 +199,7 @@ constexpr std::pair<std::string_view, Method> kFilters[] = {
 }  // namespace
 
 Method find_string_filter(std::string_view name) {
-  for (const auto& [filter_name, filter] : kFilters) {
+  for (const auto& [filter_name, filter] : kStringFilters) {
     if (filter_name == name) return filter;
   }
   return nullptr;

@@ -34,7 +34,7 @@ Value map_method(Runtime& runtime, const Value& self, const Arguments& arguments
   return runtime.string(map(*self.string()));
 }
 
-MarkedString title(const MarkedString& text) {
+MarkedString title_words(const MarkedString& text) {
   bool inside_word = false;
   return map_code_points(text, [&](char32_t c) {
     const bool was_inside = std::exchange(inside_word, is_alpha(c));
@@ -214,7 +214,7 @@ Value count(Runtime& runtime, const Value& self, const Arguments& arguments) {
   return count;
 }
 
-Value join(Runtime& runtime, const Value& self, const Arguments& arguments) {
+Value join_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const BoundArguments args(arguments, "join", {"iterable"}, 1);
   MarkedString result;
   bool is_first = true;
@@ -330,7 +330,7 @@ constexpr std::pair<std::string_view, Method> kMethods[] = {
     {"isnumeric", all_of_class<is_digit>},
     {"isspace", all_of_class<is_space>},
     {"isupper", has_case<is_upper, is_lower>},
-    {"join", join},
+    {"join", join_method},
     {"ljust", pad_method<Pad::kLeft>},
     {"lower", map_method<lower>},
     {"lstrip", strip_method<Sides::kLeft>},
@@ -349,7 +349,7 @@ constexpr std::pair<std::string_view, Method> kMethods[] = {
     {"startswith", has_affix<false>},
     {"strip", strip_method<Sides::kBoth>},
     {"swapcase", map_method<swap_case>},
-    {"title", map_method<title>},
+    {"title", map_method<title_words>},
     {"upper", map_method<upper>},
     {"zfill", pad_method<Pad::kZeros>},
 };
