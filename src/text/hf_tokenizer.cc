@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "text/byte_level.h"
+#include "text/fim_texts.h"
 #include "text/tokenizer_json.h"
 
 namespace tercet::text {
@@ -103,6 +104,21 @@ Status apply_special_tokens(const TokenNames& names, const fs::path& folder, Tok
   return {};
 }
 
+// The tokens for filling in the middle: as the config names them, else by what code models call them.
+void find_fim_tokens(const json& config, TokenizerSpec& spec) {
+  const auto find = [&](const char* key, std::span<const std::string_view> texts) {
+    const std::string named = token_text(config, key);
+    for (const AddedToken& token : spec.added_tokens) {
+      const bool known = std::find(texts.begin(), texts.end(), token.content) != texts.end();
+      if (named.empty() ? known : token.content == named) return token.id;
+    }
+    return kNoToken;
+  };
+  const FimTokens fim = {find("prefix_token", kFimPrefixTexts), find("suffix_token", kFimSuffixTexts),
+                         find("middle_token", kFimMiddleTexts)};
+  if (fim.prefix != kNoToken && fim.suffix != kNoToken && fim.middle != kNoToken) spec.fim = fim;
+}
+
 // add_bos_token and add_eos_token, which win over tokenizer.json's post-processor where they are written.
 void apply_additions(const json& config, TokenizerSpec& spec) {
   const auto apply = [&](const char* key, TokenId token, std::vector<TokenId>& list, bool at_front) {
@@ -177,6 +193,7 @@ Result<Tokenizer> open_tokenizer(const fs::path& file, const json& config, const
   if (!spec.ok()) return named(spec.error());
   TERCET_TRY(apply_special_tokens(names, file.parent_path(), *spec));
   apply_additions(config, *spec);
+  find_fim_tokens(config, *spec);
   for (const TokenId id : more_end_tokens) {
     if (id < 0 || static_cast<size_t>(id) >= spec->texts.size()) {
       return in_file(ErrorCode::kCorrupt, file,

@@ -1,5 +1,6 @@
 #include "text/hf_tokenizer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,6 +101,30 @@ TEST_F(HfTokenizerTest, AdditionsThatTheConfigTurnsOff) {
   EXPECT_THAT(open().tokenizer.encode("a", {.add_special = true}), ElementsAre(2, 0));
   write("tokenizer_config.json", R"({"bos_token": "<s>", "add_bos_token": false})");
   EXPECT_THAT(open().tokenizer.encode("a", {.add_special = true}), ElementsAre(0));
+}
+
+TEST_F(HfTokenizerTest, TokensForFillingInTheMiddleAreFoundByName) {
+  EXPECT_EQ(open().tokenizer.fim(), std::nullopt);
+  const auto added = [&](const char* prefix, const char* suffix, const char* middle) {
+    std::string tokens = R"("added_tokens": [)";
+    int id = 5;
+    for (const char* content : {prefix, suffix, middle})
+      tokens += fmt::format(R"({{"id": {}, "content": "{}", "special": false}}{})", id++, content,
+                            content == middle ? "]" : ",");
+    write("tokenizer.json", R"({)" + tokens + R"(, "pre_tokenizer": {"type": "ByteLevel", "use_regex": true},
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})");
+    return open().tokenizer.fim();
+  };
+  for (const auto& fim : {added("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+                          added("<fim_prefix>", "<fim_suffix>", "<fim_middle>")}) {
+    ASSERT_TRUE(fim.has_value());
+    EXPECT_EQ(std::tuple(fim->prefix, fim->suffix, fim->middle), std::tuple(5, 6, 7));
+  }
+  EXPECT_EQ(added("<before>", "<behind>", "<between>"), std::nullopt);
+  write(
+      "tokenizer_config.json",
+      R"({"prefix_token": "<before>", "suffix_token": {"content": "<behind>"}, "middle_token": "<between>"})");
+  EXPECT_TRUE(open().tokenizer.fim().has_value());
 }
 
 TEST_F(HfTokenizerTest, TheTemplateFileWinsOverTheConfig) {

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string_view>
 
 #include "base/log.h"
 #include "text/byte_level.h"
+#include "text/fim_texts.h"
 #include "text/pre_tokenizers.h"
 #include "text/unicode.h"
 
@@ -47,31 +49,21 @@ constexpr std::string_view kEndTexts[] = {
 };
 // Fill-in-the-middle tokens: where the file names none, the first that the vocabulary has becomes a control
 // token. The last three kinds end a generation as well.
+constexpr std::string_view kFimPadTexts[] = {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"};
+constexpr std::string_view kFimRepoTexts[] = {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>",
+                                              "<reponame>"};
+constexpr std::string_view kFimSeparatorTexts[] = {"<|file_sep|>"};
+
 struct FimKind {
   TokenId VocabSpec::*id;
-  std::vector<std::string_view> texts;
+  std::span<const std::string_view> texts;
   bool ends_generation;
 };
-
-std::vector<FimKind> fim_kinds() {
-  return {
-      {&VocabSpec::fim_prefix,
-       {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
-        "<|code_prefix|>", "<|prefix|>"},
-       false},
-      {&VocabSpec::fim_suffix,
-       {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>",
-        "<|code_suffix|>", "<|suffix|>"},
-       false},
-      {&VocabSpec::fim_middle,
-       {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>",
-        "<|code_middle|>", "<|middle|>"},
-       false},
-      {&VocabSpec::fim_pad, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}, true},
-      {&VocabSpec::fim_repo, {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}, true},
-      {&VocabSpec::fim_separator, {"<|file_sep|>"}, true},
-  };
-}
+constexpr FimKind kFimKinds[] = {
+    {&VocabSpec::fim_prefix, kFimPrefixTexts, false}, {&VocabSpec::fim_suffix, kFimSuffixTexts, false},
+    {&VocabSpec::fim_middle, kFimMiddleTexts, false}, {&VocabSpec::fim_pad, kFimPadTexts, true},
+    {&VocabSpec::fim_repo, kFimRepoTexts, true},      {&VocabSpec::fim_separator, kFimSeparatorTexts, true},
+};
 
 // Control tokens of a text format that callers must see.
 constexpr std::string_view kVisibleTexts[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"};
@@ -136,7 +128,7 @@ std::vector<TokenId> resolve_special_tokens(VocabSpec& v, const Vocabulary& toke
     return id;
   };
   for (const std::string_view text : kEndTexts) add_end_token(make_control(text), ends);
-  for (const FimKind& kind : fim_kinds()) {
+  for (const FimKind& kind : kFimKinds) {
     for (auto text = kind.texts.begin(); v.*kind.id == kNoToken && text != kind.texts.end(); ++text) {
       v.*kind.id = make_control(*text);
     }
