@@ -31,6 +31,8 @@ server::ServedModel served_model(const engine::Llm& llm, const ServeOptions& opt
   model.sampling = sampling_defaults(package.defaults);
   model.context_length = llm.engine().context_length();
   model.created = std::time(nullptr);
+  model.pooling = package.pooling;
+  model.embedding_size = llm.decoder().spec().dim;
   model.fingerprint = fmt::format("tercet-{}-kv-{}", TERCET_VERSION, options.kv_type);
   return model;
 }

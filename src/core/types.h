@@ -38,6 +38,12 @@ struct StopParams {
   std::vector<TokenId> stop_token_ids;
 };
 
+// How the hidden states of a prompt's tokens become one vector, its embedding.
+enum class Pooling : uint8_t {
+  kLast,  // the last token's
+  kMean,  // their mean
+};
+
 struct Request {
   uint64_t id = 0;
   std::vector<TokenId> prompt;
@@ -45,10 +51,12 @@ struct Request {
   StopParams stop;
   int priority = 0;        // lower runs first
   std::string cache_salt;  // requests share cached prefixes only within one salt
+  // The answer is an embedding of the prompt; `sampling` and `stop` do not count.
+  std::optional<Pooling> embedding;
 };
 
 enum class FinishReason {
-  kStop,    // a stop string, an end token, a stop token
+  kStop,    // a stop string, an end token, a stop token; an embedding is there
   kLength,  // max_tokens, or the context is full
   kAborted,
   kError,
@@ -85,6 +93,8 @@ struct TokenEvent {
   // With num_prompt_logprobs: the next tokens of the prompt, from its second on. All come before the first
   // token.
   std::vector<TokenLogprobs> prompt_logprobs;
+  // [dim] The pooled hidden states after the model's last norm; with `finish`, where the request asks for it.
+  std::vector<float> embedding;
   std::optional<FinishReason> finish;
   std::optional<int> stop_string;  // with FinishReason::kStop: the index of the stop string that was found
   std::string error;               // with FinishReason::kError

@@ -29,6 +29,15 @@ std::vector<kv::KvGroupSpec> sized_groups(const model::DecoderSpec& spec, const 
   return groups;
 }
 
+// `values` has `width` for each of `rows`: those of `row`; empty for one that is not among them.
+std::span<const float> values_of(std::span<const float> values, int width, std::span<const int32_t> rows,
+                                 int row) {
+  const auto found = std::lower_bound(rows.begin(), rows.end(), row);
+  if (found == rows.end() || *found != row) return {};
+  return values.subspan(static_cast<size_t>(found - rows.begin()) * static_cast<size_t>(width),
+                        static_cast<size_t>(width));
+}
+
 bool contains(std::span<const core::TokenId> tokens, core::TokenId token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
@@ -83,10 +92,12 @@ Status Engine::add(core::Request request) {
       return refuse("prompt", fmt::format("token {} is outside the vocabulary of {}", token,
                                           decoder_.spec().vocab_size));
   const int prompt_size = static_cast<int>(request.prompt.size());
-  if (prompt_size >= options_.context_length)
+  if (request.embedding) request.stop.max_tokens = 0;
+  const bool answers = request.stop.max_tokens != 0;
+  if (prompt_size + (answers ? 1 : 0) > options_.context_length)
     return refuse("prompt",
-                  fmt::format("has {} tokens, the context holds {}, and the answer needs room in it",
-                              prompt_size, options_.context_length));
+                  fmt::format("has {} tokens, the context holds {}{}", prompt_size, options_.context_length,
+                              answers ? ", and the answer needs room in it" : ""));
   if (sequences_.contains(request.id)) return refuse("id", fmt::format("{} is running already", request.id));
 
   const int room = options_.context_length - prompt_size;
@@ -100,11 +111,12 @@ Status Engine::add(core::Request request) {
   info.max_new_tokens = request.stop.max_tokens;
   info.priority = request.priority;
   info.salt = kv::make_salt(salt_parts);
-  info.want_all_rows = request.sampling.num_prompt_logprobs >= 0;
+  info.want_all_rows = request.embedding ? *request.embedding == core::Pooling::kMean
+                                         : request.sampling.num_prompt_logprobs >= 0;
   TERCET_TRY(scheduler_.add(std::move(info), now()));
 
-  Sequence sequence{std::move(request),  0, {}, text::Detokenizer(tokenizer_, {.skip_special = true}),
-                    text::StopMatcher(), 0, 0,  0};
+  Sequence sequence{.request = std::move(request),
+                    .detokenizer = text::Detokenizer(tokenizer_, {.skip_special = true})};
   sequence.seed = sequence.request.sampling.seed.value_or(random_seed());
   sequence.sampler = sample::SamplerState(sequence.request.prompt);
   sequence.stop_matcher = text::StopMatcher(sequence.request.stop.stop_strings);
@@ -125,7 +137,8 @@ void Engine::abort(uint64_t request_id) {
 
 Result<std::vector<core::TokenEvent>> Engine::step() {
   std::vector<core::TokenEvent> events = std::exchange(pending_events_, {});
-  const sched::StepPlan plan = scheduler_.schedule(now());
+  sched::StepPlan plan = scheduler_.schedule(now());
+  divide_wanted_rows(plan);
   if (plan.sequences.empty()) {
     context_.stream->prepare_kv(*store_, plan.batch);
     return events;
@@ -143,21 +156,45 @@ Result<std::vector<core::TokenEvent>> Engine::step() {
   return events;
 }
 
-// Leaves the logits of the plan's wanted rows in logits_.
+// Of the rows that the scheduler wants, those of requests for embeddings are wanted as hidden states.
+void Engine::divide_wanted_rows(sched::StepPlan& plan) const {
+  std::vector<int32_t> logit_rows;
+  auto planned = plan.sequences.begin();
+  for (const int32_t row : plan.batch.wanted_rows) {
+    while (row >= planned->first_row + planned->num_tokens + planned->num_drafts) ++planned;
+    const bool embeds = sequences_.at(planned->id).request.embedding.has_value();
+    (embeds ? plan.batch.hidden_rows : logit_rows).push_back(row);
+  }
+  plan.batch.wanted_rows = std::move(logit_rows);
+}
+
+// Leaves the logits of the plan's wanted rows in logits_, the hidden states of its hidden rows in hidden_.
 Status Engine::run(const sched::StepPlan& plan) {
-  TERCET_ASSIGN(const backend::Matrix logits, decoder_.forward(context_, *store_, plan.batch));
-  logits_.resize(static_cast<size_t>(logits.rows * logits.cols));
-  context_.stream->download(logits, logits_);
+  const auto keep = [&](const backend::Matrix& from, std::vector<float>& to) {
+    to.resize(static_cast<size_t>(from.rows * from.cols));
+    context_.stream->download(from, to);
+  };
+  model::ForwardObserver observer;
+  observer.last_hidden = [&](const backend::Matrix& rows) { keep(rows, hidden_); };
+  TERCET_ASSIGN(const backend::Matrix logits, decoder_.forward(context_, *store_, plan.batch, observer));
+  keep(logits, logits_);
   return {};
 }
 
 // The logits of a row of the plan; empty for one that is not wanted.
 std::span<const float> Engine::logits_of(const sched::StepPlan& plan, int row) const {
-  const std::vector<int32_t>& wanted = plan.batch.wanted_rows;
-  const auto found = std::lower_bound(wanted.begin(), wanted.end(), row);
-  if (found == wanted.end() || *found != row) return {};
-  const auto vocab = static_cast<size_t>(decoder_.spec().vocab_size);
-  return std::span(logits_).subspan(static_cast<size_t>(found - wanted.begin()) * vocab, vocab);
+  return values_of(logits_, decoder_.spec().vocab_size, plan.batch.wanted_rows, row);
+}
+
+// Row by row in the order of positions, so that chunks do not show in the sum.
+void Engine::pool(const sched::StepPlan& plan, const sched::PlannedSequence& planned,
+                  Sequence& sequence) const {
+  if (!sequence.request.embedding) return;
+  sequence.hidden_sum.resize(static_cast<size_t>(decoder_.spec().dim));
+  for (int row = planned.first_row; row < planned.first_row + planned.num_tokens; ++row) {
+    const auto hidden = values_of(hidden_, decoder_.spec().dim, plan.batch.hidden_rows, row);
+    for (size_t i = 0; i < hidden.size(); ++i) sequence.hidden_sum[i] += hidden[i];
+  }
 }
 
 // The log-probabilities of the prompt's tokens that follow the planned rows, as far as these are wanted: a
@@ -165,7 +202,7 @@ std::span<const float> Engine::logits_of(const sched::StepPlan& plan, int row) c
 Status Engine::score_prompt(const sched::StepPlan& plan, const sched::PlannedSequence& planned,
                             std::vector<core::TokenEvent>& events) const {
   const core::Request& request = sequences_.at(planned.id).request;
-  if (request.sampling.num_prompt_logprobs < 0) return {};
+  if (request.embedding || request.sampling.num_prompt_logprobs < 0) return {};
   core::TokenEvent event;
   event.request_id = planned.id;
   const int last =
@@ -193,6 +230,7 @@ sched::SequenceResult Engine::commit(const sched::StepPlan& plan, const sched::P
   core::TokenEvent event;
   event.request_id = planned.id;
   const Status scored = score_prompt(plan, planned, events);
+  pool(plan, planned, sequence);
   const int num_known = planned.first_position + planned.num_tokens;
   const bool only_computes = sequence.request.stop.max_tokens == 0;
   const bool ends_prompt = num_known >= static_cast<int>(sequence.request.prompt.size());
@@ -202,7 +240,7 @@ sched::SequenceResult Engine::commit(const sched::StepPlan& plan, const sched::P
     event.error = scored.error().to_string();
     finish(sequence, core::FinishReason::kError, event);
   } else if (only_computes) {
-    finish(sequence, core::FinishReason::kLength, event);
+    finish_prompt(sequence, event);
   } else {
     const std::vector<core::TokenId> banned = banned_tokens(sequence);
     sample::SampleContext context;
@@ -254,6 +292,17 @@ void Engine::finish(Sequence& sequence, core::FinishReason reason, core::TokenEv
   event.finish = reason;
   event.usage = core::Usage{static_cast<int>(sequence.request.prompt.size()), sequence.num_cached_tokens,
                             sequence.num_output_tokens};
+}
+
+// The end of a request whose answer has no tokens.
+void Engine::finish_prompt(Sequence& sequence, core::TokenEvent& event) {
+  const core::Request& request = sequence.request;
+  if (!request.embedding) return finish(sequence, core::FinishReason::kLength, event);
+  const bool is_mean = *request.embedding == core::Pooling::kMean;
+  const auto count = static_cast<float>(is_mean ? request.prompt.size() : 1);
+  event.embedding = std::move(sequence.hidden_sum);
+  for (float& value : event.embedding) value /= count;
+  finish(sequence, core::FinishReason::kStop, event);
 }
 
 core::GeneratorStats Engine::stats() const {

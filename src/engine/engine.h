@@ -60,19 +60,22 @@ class Engine final : public core::Generator {
   struct Sequence {
     core::Request request;
     uint64_t seed = 0;
-    sample::SamplerState sampler;
+    sample::SamplerState sampler{};
     text::Detokenizer detokenizer;
-    text::StopMatcher stop_matcher;
+    text::StopMatcher stop_matcher{};
     int num_output_tokens = 0;
     int64_t text_size = 0;  // bytes that the detokenizer gave
     int num_cached_tokens = 0;
+    std::vector<float> hidden_sum{};  // [dim] of the rows that its embedding is made of, in their order
   };
 
   Engine(const model::Decoder& decoder, const text::Tokenizer& tokenizer, backend::Device& device,
          ThreadPool& threads, const EngineOptions& options);
 
+  void divide_wanted_rows(sched::StepPlan& plan) const;
   Status run(const sched::StepPlan& plan);
   std::span<const float> logits_of(const sched::StepPlan& plan, int row) const;
+  void pool(const sched::StepPlan& plan, const sched::PlannedSequence& planned, Sequence& sequence) const;
   Status score_prompt(const sched::StepPlan& plan, const sched::PlannedSequence& planned,
                       std::vector<core::TokenEvent>& events) const;
   sched::SequenceResult commit(const sched::StepPlan& plan, const sched::PlannedSequence& planned,
@@ -80,6 +83,7 @@ class Engine final : public core::Generator {
   void commit_token(Sequence& sequence, core::TokenId token, core::TokenEvent& event);
   std::vector<core::TokenId> banned_tokens(const Sequence& sequence) const;
   void finish(Sequence& sequence, core::FinishReason reason, core::TokenEvent& event);
+  void finish_prompt(Sequence& sequence, core::TokenEvent& event);
   void fail(uint64_t request_id, const Error& error, std::vector<core::TokenEvent>& events);
   sched::Microseconds now() const;
 
@@ -92,7 +96,8 @@ class Engine final : public core::Generator {
   model::DecoderContext context_;
   std::map<uint64_t, Sequence> sequences_;
   std::vector<core::TokenEvent> pending_events_;  // of aborts, handed out by the next step
-  std::vector<float> logits_;
+  std::vector<float> logits_;                     // of the step's wanted rows
+  std::vector<float> hidden_;                     // and its hidden rows
   sample::Scratch scratch_;
   std::chrono::steady_clock::time_point start_;
 };

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -22,6 +24,23 @@ inline std::vector<int32_t> generate(Engine& engine, core::Request request, core
     }
   }
   return tokens;
+}
+
+// The embeddings of requests that run together, by their ids.
+inline std::map<uint64_t, std::vector<float>> embed(Engine& engine, std::vector<core::Request> requests) {
+  for (core::Request& request : requests) EXPECT_TRUE(engine.add(std::move(request)).ok());
+  std::map<uint64_t, std::vector<float>> embeddings;
+  while (engine.busy()) {
+    const auto events = engine.step();
+    EXPECT_TRUE(events.ok());
+    for (const core::TokenEvent& event : *events) {
+      if (event.embedding.empty()) continue;
+      EXPECT_EQ(event.finish, core::FinishReason::kStop);
+      EXPECT_FALSE(event.token.has_value());
+      embeddings[event.request_id] = event.embedding;
+    }
+  }
+  return embeddings;
 }
 
 }  // namespace tercet::engine

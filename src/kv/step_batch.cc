@@ -35,10 +35,11 @@ std::string check_rows(const StepBatch& batch) {
   for (const int32_t token : batch.tokens) {
     if (token < 0) return fmt::format("token {}", token);
   }
-  for (size_t i = 0; i < batch.wanted_rows.size(); ++i) {
-    const int row = batch.wanted_rows[i];
-    if (row < 0 || row >= batch.num_rows() || (i > 0 && row <= batch.wanted_rows[i - 1])) {
-      return fmt::format("wanted row {} (entry {}) of {} rows", row, i, batch.num_rows());
+  for (const auto* rows : {&batch.wanted_rows, &batch.hidden_rows}) {
+    for (size_t i = 0; i < rows->size(); ++i) {
+      const int row = (*rows)[i];
+      if (row < 0 || row >= batch.num_rows() || (i > 0 && row <= (*rows)[i - 1]))
+        return fmt::format("wanted row {} (entry {}) of {} rows", row, i, batch.num_rows());
     }
   }
   return {};

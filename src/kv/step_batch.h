@@ -66,6 +66,7 @@ struct StepBatch {
   std::vector<SequenceRows> sequences;
   std::vector<GroupTables> groups;   // one for each KV group, in the groups' order
   std::vector<int32_t> wanted_rows;  // rows whose logits are wanted, ascending
+  std::vector<int32_t> hidden_rows;  // rows whose last hidden states are wanted, ascending
 
   int num_rows() const { return static_cast<int>(tokens.size()); }
   int num_sequences() const { return static_cast<int>(sequences.size()); }

@@ -55,6 +55,7 @@ TEST(StepBatch, ChecksRows) {
   EXPECT_THAT(problem_after([](StepBatch& b) { b.tokens[2] = -1; }), HasSubstr("token -1"));
   EXPECT_THAT(problem_after([](StepBatch& b) { b.wanted_rows = {4, 0}; }), HasSubstr("wanted row 0"));
   EXPECT_THAT(problem_after([](StepBatch& b) { b.wanted_rows = {5}; }), HasSubstr("wanted row 5"));
+  EXPECT_THAT(problem_after([](StepBatch& b) { b.hidden_rows = {5}; }), HasSubstr("wanted row 5"));
 }
 
 TEST(StepBatch, ChecksTables) {

@@ -273,12 +273,17 @@ void Decoder::feed_forward(const Step& step, int index) const {
   add_residual(step, w.ffn_post_norm, projected);
 }
 
-Matrix Decoder::logits(const Step& step) const {
-  const auto wanted = static_cast<int64_t>(step.batch.wanted_rows.size());
-  const Matrix last_x = step.context.last_x->view(wanted, spec_.dim);
-  const Matrix logits = step.context.logits->view(wanted, spec_.vocab_size);
-  step.stream.gather(step.x, step.batch.wanted_rows, last_x);
+// [rows, dim]: these rows of the residual stream after the output norm, in context.last_x.
+Matrix Decoder::output_rows(const Step& step, std::span<const int32_t> rows) const {
+  const Matrix last_x = step.context.last_x->view(static_cast<int64_t>(rows.size()), spec_.dim);
+  step.stream.gather(step.x, rows, last_x);
   step.stream.rms_norm(last_x, *weights_.output_norm, spec_.norm_eps, last_x);
+  return last_x;
+}
+
+Matrix Decoder::logits(const Step& step) const {
+  const Matrix last_x = output_rows(step, step.batch.wanted_rows);
+  const Matrix logits = step.context.logits->view(last_x.rows, spec_.vocab_size);
   if (step.observer.linear_input) step.observer.linear_input("output", last_x);
   const LinearTerm out[] = {{&weights_.output_or_tied(), nullptr, logits}};
   step.stream.linear(last_x, out);
@@ -304,6 +309,8 @@ Result<Matrix> Decoder::forward(DecoderContext& context, backend::KvStore& kv, c
                    fmt::format("layer {}", layer)};
   }
   if (last_layer < spec_.num_layers()) return step.x;
+  if (observer.last_hidden && !batch.hidden_rows.empty())
+    observer.last_hidden(output_rows(step, batch.hidden_rows));
   const Matrix result = logits(step);
   if (step.stream.take_non_finite())
     return Error{ErrorCode::kInternal, "a value is not finite", "output layer"};

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "model/decoder_spec.h"
@@ -32,6 +33,8 @@ struct ForwardObserver {
   std::function<void(int layer)> layer_done;
   // The residual stream after layer `layer`: [rows, dim].
   std::function<void(int layer, backend::Matrix x)> hidden;
+  // The last hidden states, after the output norm, of the batch's hidden_rows where it has any: [rows, dim].
+  std::function<void(backend::Matrix x)> last_hidden;
   // What a linear layer is about to multiply, under its tensor's name without ".weight" ("blk.0.attn_q"). For
   // experts ("blk.0.ffn_gate_exps"): a row for each expert of each token, grouped by expert.
   std::function<void(const std::string& name, backend::Matrix input)> linear_input;
@@ -74,6 +77,7 @@ class Decoder {
   void mixture(const Step& step, int index, backend::Matrix input, backend::Matrix out) const;
   backend::Matrix normed(const Step& step, const WeightPtr& norm) const;
   void add_residual(const Step& step, const WeightPtr& post_norm, backend::Matrix y) const;
+  backend::Matrix output_rows(const Step& step, std::span<const int32_t> rows) const;
   backend::Matrix logits(const Step& step) const;
 
   DecoderSpec spec_;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -100,6 +102,39 @@ TEST(HfFolder, WithoutATokenizerTextIsRefusedByName) {
   const auto package = open_package(std::filesystem::path(folder.path("x")).parent_path().string());
   ASSERT_FALSE(package.ok());
   EXPECT_THAT(package.error().to_string(), HasSubstr("has no tokenizer.json"));
+}
+
+// As sentence-transformers saves one: no prefix of an outer model, and a folder that says how to pool.
+TEST(HfFolder, AnEmbeddingModelIsTheInnerModelWithItsPooling) {
+  std::string folder = testing::TempDir() + "tercet_embedding_XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string weights = *read_file(golden_path("qwen3") + "/model.safetensors");
+  uint64_t header_size = 0;
+  std::memcpy(&header_size, weights.data(), sizeof(header_size));
+  std::string header = weights.substr(sizeof(header_size), header_size);
+  for (size_t at; (at = header.find("\"model.")) != std::string::npos;) header.erase(at + 1, 6);
+  header.resize(header_size, ' ');
+  ASSERT_TRUE(write_file(folder + "/model.safetensors", weights.substr(0, sizeof(header_size)) + header +
+                                                            weights.substr(sizeof(header_size) + header_size))
+                  .ok());
+  std::filesystem::copy_file(golden_path("qwen3") + "/config.json", folder + "/config.json");
+  const auto whole = open_model_files(golden_path("qwen3"));
+  for (const auto& [mode, type] :
+       {std::pair("pooling_mode_mean_tokens", 1u), std::pair("pooling_mode_lasttoken", 3u)}) {
+    std::filesystem::create_directories(folder + "/1_Pooling");
+    ASSERT_TRUE(write_file(folder + "/1_Pooling/config.json", json{{mode, true}}.dump()).ok());
+    const auto files = open_model_files(folder);
+    ASSERT_TRUE(files.ok()) << files.error().to_string();
+    EXPECT_EQ(files->metadata->get_uint("qwen3.pooling_type").value(), type);
+    ASSERT_EQ(files->tensors.tensors().size(), whole->tensors.tensors().size());
+    for (const TensorInfo& tensor : whole->tensors.tensors()) {
+      const TensorInfo* found = files->tensors.find(tensor.name);
+      ASSERT_NE(found, nullptr) << tensor.name;
+      EXPECT_TRUE(std::ranges::equal(files->tensors.read(*found)->bytes, whole->tensors.read(tensor)->bytes));
+    }
+  }
+  EXPECT_FALSE(whole->metadata->has("qwen3.pooling_type"));
+  std::filesystem::remove_all(folder);
 }
 
 // A field of any family's config replaced by something it should not be: an error, or a model; never a crash.

@@ -364,7 +364,12 @@ Result<TensorSource> hf_tensor_source(std::shared_ptr<const SafetensorsFile> fil
   std::vector<TensorInfo> tensors;
   std::map<std::string, Mapped> mapped;
   std::set<const SafetensorsTensor*> used;
-  for (const HfTensorName& name : expand_rules(rules, num_layers)) {
+  // Embedding models are published as the inner model alone, without its prefix.
+  constexpr std::string_view kInner = "model.";
+  const bool is_inner = std::ranges::none_of(
+      file->tensors(), [&](const SafetensorsTensor& tensor) { return tensor.name.starts_with(kInner); });
+  for (HfTensorName& name : expand_rules(rules, num_layers)) {
+    if (is_inner && name.hf.starts_with(kInner)) name.hf.erase(0, kInner.size());
     TERCET_ASSIGN(std::vector<const SafetensorsTensor*> parts,
                   find_parts(*file, name, static_cast<int64_t>(std::min<uint64_t>(num_experts, kMaxHeads))));
     if (parts.empty()) continue;

@@ -79,6 +79,17 @@ Status sampling_to_gguf(const HfConfig& generation, Metadata& metadata) {
   return {};
 }
 
+// How sentence-transformers pools, under GGUF's key.
+Status pooling_to_gguf(const HfConfig& pooling, HfTranslation& out) {
+  constexpr std::pair<const char*, uint32_t> kModes[] = {
+      {"pooling_mode_mean_tokens", 1}, {"pooling_mode_cls_token", 2}, {"pooling_mode_lasttoken", 3}};
+  for (const auto& [field, type] : kModes) {
+    TERCET_ASSIGN(const bool chosen, pooling.get_bool_or(field, false));
+    if (chosen) out.metadata.set(out.key("pooling_type"), type);
+  }
+  return {};
+}
+
 // A folder's last name, also of "models/name/".
 std::string folder_name(const std::string& path) {
   return (fs::absolute(path) / "").lexically_normal().parent_path().filename().string();
@@ -113,6 +124,10 @@ Result<ModelFiles> open_folder(const std::string& path) {
   if (const std::string generation = in_folder(path, "generation_config.json"); exists(generation)) {
     TERCET_ASSIGN(const HfConfig defaults, HfConfig::open(generation));
     TERCET_TRY(sampling_to_gguf(defaults, translation.metadata));
+  }
+  if (const std::string pooling = in_folder(path, "1_Pooling/config.json"); exists(pooling)) {
+    TERCET_ASSIGN(const HfConfig mode, HfConfig::open(pooling));
+    TERCET_TRY(pooling_to_gguf(mode, translation));
   }
   TERCET_ASSIGN(SafetensorsFile opened, SafetensorsFile::open(path));
   const auto file = std::make_shared<const SafetensorsFile>(std::move(opened));

@@ -35,6 +35,17 @@ Result<GenerationDefaults> generation_defaults(const Metadata& metadata) {
   return defaults;
 }
 
+// By llama.cpp's numbers for ARCH.pooling_type. A file that says none is of a model that writes text.
+Result<std::optional<core::Pooling>> pooling_of(const Metadata& metadata, const std::string& architecture) {
+  constexpr uint64_t kNone = 0, kMean = 1, kLast = 3;
+  const std::string key = architecture + ".pooling_type";
+  if (!metadata.has(key)) return std::optional(core::Pooling::kLast);
+  TERCET_ASSIGN(const uint64_t type, metadata.get_uint(key));
+  if (type == kMean) return std::optional(core::Pooling::kMean);
+  if (type == kNone || type == kLast) return std::optional(core::Pooling::kLast);
+  return std::optional<core::Pooling>();
+}
+
 // The type that holds the most bytes.
 std::string main_type(const std::vector<TensorInfo>& tensors) {
   std::map<DType, int64_t> bytes;
@@ -76,6 +87,8 @@ Result<Package> open_package(const std::string& path, const PackageOptions& opti
                  path};
   auto defaults = generation_defaults(*files.metadata);
   if (!defaults.ok()) return in_file(defaults.error(), path);
+  auto pooling = pooling_of(*files.metadata, spec->architecture);
+  if (!pooling.ok()) return in_file(pooling.error(), path);
   const std::string file_name = std::filesystem::path(path).stem().string();
   TERCET_ASSIGN(const std::string_view name, files.metadata->get_string_or("general.name", file_name));
   int64_t weight_bytes = 0;
@@ -90,6 +103,7 @@ Result<Package> open_package(const std::string& path, const PackageOptions& opti
                  std::move(text.chat_template),
                  std::move(text.special_tokens),
                  *defaults,
+                 *pooling,
                  files.metadata};
 }
 

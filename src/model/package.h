@@ -34,6 +34,7 @@ struct Package {
   std::optional<text::ChatTemplate> chat_template;
   std::vector<std::pair<std::string, std::string>> special_tokens;  // bos_token and so on, for the template
   GenerationDefaults defaults;
+  std::optional<core::Pooling> pooling;  // of embeddings; absent: the file names one that is not supported
   std::shared_ptr<const format::Metadata> metadata;
 };
 

@@ -1,13 +1,12 @@
 #include "server/generation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "base/random.h"
 #include "http/api_error.h"
+#include "server/answer_id.h"
+#include "server/failure.h"
 #include "server/openai_response.h"
 
 namespace tercet::server {
@@ -15,12 +14,9 @@ namespace {
 
 using Prompts = std::vector<std::vector<core::TokenId>>;
 
-std::string random_id(bool is_chat) {
-  thread_local std::random_device device;
-  const uint64_t high = uint64_t{device()} << 32 | device();
-  const uint64_t low = uint64_t{device()} << 32 | device();
-  return fmt::format("{}-{:016x}{:016x}", is_chat ? "chatcmpl" : "cmpl", high, low);
-}
+// From so many tokens on a prompt's other choices wait for the first one's first token: by then the KV of the
+// prompt is in the prefix cache, and they do not compute it again.
+constexpr size_t kSharedPrompt = 64;
 
 // All methods but the constructor run on the exchange's thread.
 class Generation : public std::enable_shared_from_this<Generation> {
@@ -32,7 +28,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
         metrics_(metrics),
         request_(std::move(request)),
         prompts_(std::move(prompts)),
-        writer_(request_, model, prompts_, random_id(request_.is_chat)) {}
+        writer_(request_, model, prompts_, random_id(request_.is_chat ? "chatcmpl" : "cmpl")) {}
 
   void submit_all();
 
@@ -44,6 +40,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   };
 
   core::Request engine_request(int index) const;
+  void submit(int index);
+  void submit_others_of(int prompt);
   void on_events(int index, Result<std::vector<core::TokenEvent>> events);
   void stream_part(int index, Running& running);
   void send(std::string data);
@@ -83,13 +81,11 @@ core::Request Generation::engine_request(int index) const {
 
 void Generation::submit_all() {
   running_.resize(prompts_.size() * static_cast<size_t>(request_.best_of));
-  for (size_t i = 0; i < running_.size(); ++i) {
-    const int index = static_cast<int>(i);
-    auto sink = [self = shared_from_this(), index](Result<std::vector<core::TokenEvent>> events) {
-      self->exchange_->post(
-          [self, index, events = std::move(events)]() mutable { self->on_events(index, std::move(events)); });
-    };
-    running_[i].id = host_.submit(engine_request(index), std::move(sink));
+  for (int prompt = 0; prompt < static_cast<int>(prompts_.size()); ++prompt) {
+    submit(prompt * request_.best_of);
+    const bool shares = prompts_[static_cast<size_t>(prompt)].size() >= kSharedPrompt &&
+                        request_.sampling.num_prompt_logprobs < 0;
+    if (!shares) submit_others_of(prompt);
   }
   exchange_->on_disconnect([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
@@ -99,18 +95,31 @@ void Generation::submit_all() {
   });
 }
 
+void Generation::submit(int index) {
+  auto sink = [self = shared_from_this(), index](Result<std::vector<core::TokenEvent>> events) {
+    self->exchange_->post(
+        [self, index, events = std::move(events)]() mutable { self->on_events(index, std::move(events)); });
+  };
+  running_[static_cast<size_t>(index)].id = host_.submit(engine_request(index), std::move(sink));
+}
+
+// All choices of a prompt but the first, unless they are submitted already.
+void Generation::submit_others_of(int prompt) {
+  const int first = prompt * request_.best_of;
+  for (int index = first + 1; index < first + request_.best_of; ++index) {
+    if (running_[static_cast<size_t>(index)].id == 0) submit(index);
+  }
+}
+
 void Generation::on_events(int index, Result<std::vector<core::TokenEvent>> events) {
   if (done_) return;
   if (!events.ok()) return fail(http::api_error(events.error()));
   Running& running = running_[static_cast<size_t>(index)];
   for (core::TokenEvent& event : *events) {
-    if (event.finish == core::FinishReason::kError || event.finish == core::FinishReason::kAborted) {
-      const bool aborted = event.finish == core::FinishReason::kAborted;
-      return fail(http::api_error({aborted || host_.draining() ? ErrorCode::kCancelled : ErrorCode::kInternal,
-                                   aborted ? "the request was aborted" : event.error, ""}));
-    }
+    if (const auto error = failure(event, host_)) return fail(*error);
     running.choice.push(std::move(event));
   }
+  if (index % request_.best_of == 0) submit_others_of(index / request_.best_of);
   if (request_.stream) stream_part(index, running);
   if (std::ranges::all_of(running_, [](const Running& each) { return each.choice.ended(); })) end();
 }

@@ -89,11 +89,16 @@ void Metrics::observe(RequestTimes& times, std::span<const core::TokenEvent> eve
   const auto now = Clock::now();
   Series& series = *series_;
   for (const core::TokenEvent& event : events) {
+    const bool first = times.last_token == Clock::time_point();
+    // An answer need not have tokens: an embedding has none.
+    const bool answered = event.token || event.finish == core::FinishReason::kStop ||
+                          event.finish == core::FinishReason::kLength;
+    if (answered && first) {
+      num_prompt_tokens_ += times.num_prompt_tokens;
+      series.prompt_tokens.Increment(times.num_prompt_tokens);
+    }
     if (event.token) {
-      const bool first = times.last_token == Clock::time_point();
       if (first) {
-        num_prompt_tokens_ += times.num_prompt_tokens;
-        series.prompt_tokens.Increment(times.num_prompt_tokens);
         series.first_token.Observe(seconds(now - times.arrival));
       } else {
         series.between_tokens.Observe(seconds(now - times.last_token));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "http/api_error.h"
+#include "server/embedding.h"
 #include "server/generation.h"
 #include "server/openai_response.h"
 #include "server/prompts.h"
@@ -33,12 +34,27 @@ void generate(const ExchangePtr& exchange, const ApiContext& context, bool is_ch
     return refuse(*exchange, context, *error);
   auto prompts = encode_prompts(*request, context.model);
   if (!prompts.ok()) return refuse(*exchange, context, http::api_error(prompts.error()));
-  if (auto error = check_prompts(*prompts, context.model)) {
-    if (is_chat) error->param = "messages";
+  const int room = request->stop.max_tokens == 0 ? 0 : 1;
+  if (const auto error = check_prompts(*prompts, context.model, room, is_chat ? "messages" : "prompt"))
     return refuse(*exchange, context, *error);
-  }
   start_generation(exchange, context.host, context.metrics, context.model, *std::move(request),
                    *std::move(prompts));
+}
+
+void embed(const ExchangePtr& exchange, const ApiContext& context) {
+  const auto body = parse_object(exchange->request().body);
+  if (!body.ok()) return refuse(*exchange, context, http::api_error(body.error()));
+  auto request = parse_embedding(*body, context.model);
+  if (!request.ok()) return refuse(*exchange, context, http::api_error(request.error()));
+  if (const auto error = check_model(request->model, context.model))
+    return refuse(*exchange, context, *error);
+  std::vector<std::vector<core::TokenId>> inputs;
+  for (const Prompt& input : request->inputs)
+    inputs.push_back(encode_prompt(input, context.model, request->add_special_tokens));
+  if (const auto error = check_prompts(inputs, context.model, 0, "input"))
+    return refuse(*exchange, context, *error);
+  start_embedding(exchange, context.host, context.metrics, context.model, *std::move(request),
+                  std::move(inputs));
 }
 
 // vLLM's body has "prompt" or "messages", llama.cpp's "content".
@@ -106,6 +122,7 @@ std::vector<http::Route> api_routes(const ApiContext& context) {
       {"POST", "/v1/completions", [=](const ExchangePtr& exchange) { generate(exchange, context, false); }},
       {"POST", "/v1/chat/completions",
        [=](const ExchangePtr& exchange) { generate(exchange, context, true); }},
+      {"POST", "/v1/embeddings", [=](const ExchangePtr& exchange) { embed(exchange, context); }},
       {"GET", "/v1/models",
        [=](const ExchangePtr& exchange) { exchange->respond(json_response(models_body(context.model))); }},
       {"GET", "/v1/models/*", [=](const ExchangePtr& exchange) { one_model(exchange, context); }},
@@ -116,6 +133,10 @@ std::vector<http::Route> api_routes(const ApiContext& context) {
       {"POST", "/detokenize",
        [=](const ExchangePtr& exchange) {
          respond(*exchange, context, detokenize(exchange->request().body, context.model));
+       }},
+      {"GET", "/tokenizer_info",
+       [=](const ExchangePtr& exchange) {
+         exchange->respond(json_response(tokenizer_info_body(context.model)));
        }},
       {"GET", "/health", [=](const ExchangePtr& exchange) { health(exchange, context); }, true},
       {"GET", "/version",

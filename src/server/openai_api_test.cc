@@ -1,9 +1,11 @@
 // The API from a request's body to the answer's, over a generator that answers what it is told.
 #include "server/openai_api.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "http/test_exchange.h"
@@ -34,6 +36,7 @@ class OpenAiApi : public testing::Test {
     return response.value_or(http::Response{});
   }
   json complete(const std::string& body) { return json::parse(ask("/v1/completions", body).body); }
+  json embed(const std::string& body) { return json::parse(ask("/v1/embeddings", body).body); }
   json chat(const std::string& more = "") {
     return json::parse(ask("/v1/chat/completions", chat_body(more)).body);
   }
@@ -299,6 +302,116 @@ TEST_F(OpenAiApi, StoppingTheHostEndsWhatRuns) {
   const auto exchange = send("/v1/completions", R"({"prompt": "a"})");
   host_->stop();
   EXPECT_EQ(exchange->wait()->status, 503);
+}
+
+TEST_F(OpenAiApi, AnEmbeddingHasLengthOne) {
+  const json answer = embed(R"({"input": "abcd", "model": "alias"})");
+  EXPECT_EQ(answer["object"], "list");
+  EXPECT_EQ(answer["model"], "test");
+  EXPECT_EQ(answer["usage"], json({{"prompt_tokens", 4}, {"total_tokens", 4}}));
+  ASSERT_EQ(answer["data"].size(), 1u);
+  EXPECT_EQ(answer["data"][0]["object"], "embedding");
+  EXPECT_EQ(answer["data"][0]["index"], 0);
+  const double norm = std::sqrt(9.0 + 16 + 1);
+  const auto vector = answer["data"][0]["embedding"].get<std::vector<double>>();
+  ASSERT_EQ(vector.size(), 4u);
+  EXPECT_NEAR(vector[0], 3 / norm, 1e-7);
+  EXPECT_NEAR(vector[1], 4 / norm, 1e-7);
+  EXPECT_NEAR(vector[3], -1 / norm, 1e-7);
+  EXPECT_EQ(generator_.requests()[0].embedding, core::Pooling::kLast);
+  const std::string metrics = ask("/metrics", "", "GET").body;
+  EXPECT_THAT(metrics, HasSubstr("vllm:prompt_tokens_total{model_name=\"test\"} 4"));
+  EXPECT_THAT(metrics, HasSubstr("vllm:time_to_first_token_seconds_count{model_name=\"test\"} 0"));
+}
+
+TEST_F(OpenAiApi, InputsToEmbedAreTextsOrTokensOneOrMany) {
+  const auto sizes = [&](const std::string& input) {
+    const size_t before = generator_.requests().size();
+    const json answer = embed(R"({"input": )" + input + "}");
+    std::vector<size_t> found;
+    for (size_t i = before; i < generator_.requests().size(); ++i)
+      found.push_back(generator_.requests()[i].prompt.size());
+    EXPECT_EQ(answer["data"].size(), found.size());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(answer["data"][i]["index"], i);
+    return found;
+  };
+  EXPECT_THAT(sizes(R"("abc")"), ElementsAre(3));
+  EXPECT_THAT(sizes(R"(["abc", "d"])"), ElementsAre(3, 1));
+  EXPECT_THAT(sizes("[5, 6]"), ElementsAre(2));
+  EXPECT_THAT(sizes("[[5, 6], [7]]"), ElementsAre(2, 1));
+}
+
+TEST_F(OpenAiApi, Base64HoldsTheFloatsOfTheArray) {
+  generator_.embedding = [](const core::Request&) { return std::vector<float>{0, 7, 0, 0}; };
+  EXPECT_EQ(embed(R"({"input": "a"})")["data"][0]["embedding"], json({0.0, 1.0, 0.0, 0.0}));
+  EXPECT_EQ(embed(R"({"input": "a", "encoding_format": "base64"})")["data"][0]["embedding"],
+            "AAAAAAAAgD8AAAAAAAAAAA==");
+}
+
+TEST_F(OpenAiApi, FewerDimensionsAreCutAndNormalizedAgain) {
+  const json vector = embed(R"({"input": "abcd", "dimensions": 2})")["data"][0]["embedding"];
+  ASSERT_EQ(vector.size(), 2u);
+  EXPECT_NEAR(vector[0].get<double>(), 0.6, 1e-7);
+  EXPECT_NEAR(vector[1].get<double>(), 0.8, 1e-7);
+}
+
+TEST_F(OpenAiApi, AListOfInputsGoesThroughAWindow) {
+  std::string inputs;
+  for (int i = 0; i < 500; ++i)
+    inputs += fmt::format(R"({}"{}")", i > 0 ? ", " : "", std::string(1 + i % 9, 'x'));
+  const json answer = embed(R"({"input": [)" + inputs + "]}");
+  ASSERT_EQ(answer["data"].size(), 500u);
+  for (size_t i = 0; i < 500; ++i) {
+    const double size = static_cast<double>(1 + i % 9);
+    EXPECT_NEAR(answer["data"][i]["embedding"][1].get<double>(), size / std::sqrt(10 + size * size), 1e-6);
+  }
+  EXPECT_LE(generator_.most_at_once(), 32);
+}
+
+TEST_F(OpenAiApi, WhatCannotBeEmbeddedIsRefusedByField) {
+  const auto refused = [&](const std::string& body) {
+    const auto response = ask("/v1/embeddings", body);
+    EXPECT_EQ(response.status, 400) << body;
+    return json::parse(response.body)["error"]["param"];
+  };
+  EXPECT_EQ(refused("{}"), "input");
+  EXPECT_EQ(refused(R"({"input": ""})"), "input");
+  EXPECT_EQ(refused(R"({"input": []})"), "input");
+  EXPECT_EQ(refused(R"({"input": [9999]})"), "input");
+  EXPECT_EQ(refused(R"({"input": ["a", 5]})"), "input[1]");
+  EXPECT_EQ(refused(R"({"input": "a", "encoding_format": "int8"})"), "encoding_format");
+  EXPECT_EQ(refused(R"({"input": "a", "dimensions": 5})"), "dimensions");
+  EXPECT_EQ(refused(R"({"input": "a", "dimensions": 0})"), "dimensions");
+  EXPECT_EQ(refused(R"({"input": ")" + std::string(101, 'x') + "\"}"), "input");
+  EXPECT_EQ(ask("/v1/embeddings", R"({"input": ")" + std::string(100, 'x') + "\"}").status, 200);
+  EXPECT_EQ(ask("/v1/embeddings", R"({"input": "a", "model": "other"})").status, 404);
+  model_.pooling.reset();
+  EXPECT_EQ(refused(R"({"input": "a"})"), "model");
+}
+
+TEST_F(OpenAiApi, AClientThatLeavesAbortsItsEmbeddings) {
+  generator_.never_ends = true;
+  const auto exchange = send("/v1/embeddings", R"({"input": ["a", "b", "c"]})");
+  while (generator_.requests().size() < 3) std::this_thread::yield();
+  exchange->disconnect();
+  while (!host_->idle()) std::this_thread::yield();
+  EXPECT_EQ(generator_.num_aborts(), 3);
+}
+
+TEST_F(OpenAiApi, AnEmbeddingThatFailsIsAnError) {
+  generator_.answer = [](const core::Request&) { return answer_events("", core::FinishReason::kError); };
+  EXPECT_EQ(ask("/v1/embeddings", R"({"input": ["a", "b"]})").status, 500);
+  generator_.refusal = Error{ErrorCode::kExhausted, "the queue is full", ""};
+  EXPECT_EQ(ask("/v1/embeddings", R"({"input": ["a", "b"]})").status, 429);
+}
+
+TEST_F(OpenAiApi, TheTokenizersSettingsHaveHuggingFacesNames) {
+  const json info = json::parse(ask("/tokenizer_info", "", "GET").body);
+  EXPECT_EQ(info["eos_token"], "<end>");
+  EXPECT_EQ(info["chat_template"], model_.text.chat_template->source());
+  EXPECT_EQ(info["model_max_length"], 100);
+  EXPECT_EQ(info["add_bos_token"], false);
+  EXPECT_TRUE(info["tokenizer_class"].is_string());
 }
 
 TEST_F(OpenAiApi, ModelsAreListed) {

@@ -13,7 +13,7 @@ namespace {
 using text::jinja::List;
 
 constexpr int kMaxChoices = 128;
-constexpr int kMaxPrompts = 1024;
+constexpr size_t kMaxPrompts = 1024;
 constexpr int kMaxLogprobs = 128;
 constexpr int kCompletionTokens = 16;  // OpenAI's default for completions
 
@@ -142,44 +142,42 @@ Status check_sampling(const GenerationRequest& request, const ServedModel& model
   return {};
 }
 
-// A text, token ids, or an array of either.
-Result<std::vector<Prompt>> read_prompts(const Fields& fields) {
-  const Value* value = fields.find("prompt");
-  if (value == nullptr) return invalid("prompt", "is missing");
+}  // namespace
+
+Result<std::vector<Prompt>> read_prompts(const Fields& fields, const char* name, size_t most) {
+  const Value* value = fields.find(name);
+  if (value == nullptr) return invalid(name, "is missing");
   if (value->string() != nullptr) return std::vector<Prompt>{value->string()->bytes()};
   const List* list = value->list();
-  if (list == nullptr) return wrong_type("prompt", "a string, token ids, or an array of these", *value);
-  if (list->items.empty()) return invalid("prompt", "is an empty array");
+  if (list == nullptr) return wrong_type(name, "a string, token ids, or an array of these", *value);
+  if (list->items.empty()) return invalid(name, "is an empty array");
   const bool batched = list->items[0].string() != nullptr || list->items[0].list() != nullptr;
   std::vector<Prompt> prompts;
   if (!batched) {
-    TERCET_ASSIGN(std::vector<core::TokenId> tokens, token_ids(*value, "prompt"));
+    TERCET_ASSIGN(std::vector<core::TokenId> tokens, token_ids(*value, name));
     prompts.emplace_back(std::move(tokens));
     return prompts;
   }
-  if (list->items.size() > kMaxPrompts)
-    return invalid("prompt",
-                   fmt::format("has {} prompts, at most {} are taken", list->items.size(), kMaxPrompts));
+  if (list->items.size() > most)
+    return invalid(name, fmt::format("has {} entries, at most {} are taken", list->items.size(), most));
   for (size_t i = 0; i < list->items.size(); ++i) {
     const Value& item = list->items[i];
     if (item.string() != nullptr) {
       prompts.emplace_back(item.string()->bytes());
       continue;
     }
-    TERCET_ASSIGN(std::vector<core::TokenId> tokens, token_ids(item, fmt::format("prompt[{}]", i)));
+    TERCET_ASSIGN(std::vector<core::TokenId> tokens, token_ids(item, fmt::format("{}[{}]", name, i)));
     prompts.emplace_back(std::move(tokens));
   }
   return prompts;
 }
-
-}  // namespace
 
 Result<GenerationRequest> parse_completion(const Value& body, const ServedModel& model) {
   const Fields fields(body);
   GenerationRequest request;
   request.stop.max_tokens = kCompletionTokens;
   TERCET_TRY(read_common(fields, model, request));
-  TERCET_ASSIGN(request.prompts, read_prompts(fields));
+  TERCET_ASSIGN(request.prompts, read_prompts(fields, "prompt", kMaxPrompts));
   TERCET_TRY(fields.read("add_special_tokens", request.add_special_tokens));
   TERCET_TRY(fields.read("echo", request.echo));
   if (fields.find("suffix") != nullptr) TERCET_TRY(fields.read("suffix", request.suffix.emplace()));

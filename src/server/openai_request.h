@@ -43,6 +43,9 @@ struct GenerationRequest {
 Result<GenerationRequest> parse_completion(const Value& body, const ServedModel& model);
 Result<GenerationRequest> parse_chat(const Value& body, const ServedModel& model);
 
+// A text, token ids, or an array of either, under `name`; at least one, at most `most`.
+Result<std::vector<Prompt>> read_prompts(const Fields& fields, const char* name, size_t most);
+
 // The part of a body that a chat template sees: messages, tools, chat_template_kwargs and the like. Lists of
 // text parts become one text.
 Result<text::ChatInput> parse_chat_input(const Value& body);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "server/answer_id.h"
 #include "text/unicode.h"
 
 namespace tercet::server {
@@ -167,9 +167,7 @@ ResponseWriter::ResponseWriter(const GenerationRequest& request, const ServedMod
       model_(model),
       prompts_(prompts),
       id_(std::move(id)),
-      created_(std::chrono::duration_cast<std::chrono::seconds>(
-                   std::chrono::system_clock::now().time_since_epoch())
-                   .count()),
+      created_(unix_time()),
       positions_(prompts.size() * static_cast<size_t>(request.n)) {}
 
 std::string ResponseWriter::prompt_text(int prompt) const {
@@ -265,6 +263,17 @@ std::string tokenize_body(const std::vector<core::TokenId>& tokens, const Served
     for (const core::TokenId token : tokens)
       object["token_strs"].push_back(token_text(model.text.tokenizer, token));
   }
+  return dump(object);
+}
+
+std::string tokenizer_info_body(const ServedModel& model) {
+  const text::ModelText& text = model.text;
+  Object object = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                   {"vocab_size", text.tokenizer.vocab_size()},
+                   {"model_max_length", model.context_length},
+                   {"add_bos_token", text.tokenizer.adds_bos()}};
+  for (const auto& [name, token] : text.special_tokens) object[name] = token;
+  if (text.chat_template) object["chat_template"] = text.chat_template->source();
   return dump(object);
 }
 

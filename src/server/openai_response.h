@@ -64,6 +64,8 @@ std::string models_body(const ServedModel& model);
 std::string model_body(const ServedModel& model, const std::string& name);
 std::string tokenize_body(const std::vector<core::TokenId>& tokens, const ServedModel& model,
                           bool with_texts);
+// The tokenizer's settings under the names of Hugging Face's tokenizer_config.json, as vLLM gives them.
+std::string tokenizer_info_body(const ServedModel& model);
 std::string detokenize_body(const std::string& text);
 
 }  // namespace tercet::server

@@ -9,12 +9,6 @@ namespace {
 
 using Tokens = std::vector<core::TokenId>;
 
-Tokens encode_prompt(const Prompt& prompt, const ServedModel& model, bool add_special) {
-  if (const Tokens* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
-  return model.text.tokenizer.encode(std::get<std::string>(prompt),
-                                     {.add_special = add_special, .parse_special = true});
-}
-
 // The order prefix, suffix, middle, as code models are trained; what the user writes spells no special token.
 Result<Tokens> fill_in_the_middle(const Prompt& prompt, const std::string& suffix, const ServedModel& model) {
   const text::Tokenizer& tokenizer = model.text.tokenizer;
@@ -36,6 +30,12 @@ Result<Tokens> fill_in_the_middle(const Prompt& prompt, const std::string& suffi
 }
 
 }  // namespace
+
+Tokens encode_prompt(const Prompt& prompt, const ServedModel& model, bool add_special) {
+  if (const Tokens* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
+  return model.text.tokenizer.encode(std::get<std::string>(prompt),
+                                     {.add_special = add_special, .parse_special = true});
+}
 
 Result<Tokens> encode_chat(text::ChatInput input, const ServedModel& model) {
   if (!model.text.chat_template)
@@ -65,9 +65,10 @@ Result<std::vector<Tokens>> encode_prompts(const GenerationRequest& request, con
   return prompts;
 }
 
-std::optional<http::ApiError> check_prompts(const std::vector<Tokens>& prompts, const ServedModel& model) {
+std::optional<http::ApiError> check_prompts(const std::vector<Tokens>& prompts, const ServedModel& model,
+                                            int room, const char* field) {
   http::ApiError error;
-  error.param = "prompt";
+  error.param = field;
   const int vocab = model.text.tokenizer.vocab_size();
   for (const Tokens& prompt : prompts) {
     const auto bad = std::ranges::find_if(prompt, [&](core::TokenId id) { return id < 0 || id >= vocab; });
@@ -79,13 +80,12 @@ std::optional<http::ApiError> check_prompts(const std::vector<Tokens>& prompts, 
       error.message = "the prompt has no token: there is nothing to continue";
       return error;
     }
-    if (static_cast<int>(prompt.size()) < model.context_length) continue;
+    if (static_cast<int>(prompt.size()) + room <= model.context_length) continue;
     error.code = "context_length_exceeded";
     error.message = fmt::format(
-        "This model's maximum context length is {} tokens, but the prompt has {} tokens and the answer needs "
-        "room "
-        "too. Please shorten it.",
-        model.context_length, prompt.size());
+        "This model's maximum context length is {} tokens, but the prompt has {} tokens{}. Please shorten "
+        "it.",
+        model.context_length, prompt.size(), room > 0 ? " and the answer needs room too" : "");
     return error;
   }
   return std::nullopt;

@@ -1,6 +1,7 @@
 // What the front end knows of the model behind a generator.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct ServedModel {
   int64_t created = 0;      // seconds since 1970
   std::string fingerprint;  // of what answers depend on, for system_fingerprint
   std::string version;      // of the program
+  std::optional<core::Pooling> pooling = core::Pooling::kLast;  // of embeddings; absent: not supported
+  int embedding_size = 0;                                       // values of one
 };
 
 }  // namespace tercet::server

@@ -2,6 +2,7 @@
 // step.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -42,13 +43,16 @@ inline ServedModel test_model(bool with_fim = false) {
       "{% if reasoning_effort %}effort {{ reasoning_effort }}\n{% endif %}"
       "{% if tools %}{{ tools[0].function.name }}\n{% endif %}"
       "{% if add_generation_prompt %}assistant: {% endif %}";
-  return {{"test", "alias"},
-          {byte_tokenizer(with_fim), *text::ChatTemplate::parse(kTemplate), {}},
-          {},
-          100,
-          7,
-          "print",
-          "1.2.3"};
+  ServedModel model{
+      {"test", "alias"},
+      {byte_tokenizer(with_fim), *text::ChatTemplate::parse(kTemplate), {{"eos_token", "<end>"}}},
+      {},
+      100,
+      7,
+      "print",
+      "1.2.3"};
+  model.embedding_size = 4;
+  return model;
 }
 
 // Events of an answer, one for each character, that ends for `reason`.
@@ -75,8 +79,12 @@ class TestGenerator : public core::Generator {
   std::function<std::vector<core::TokenEvent>(const core::Request&)> answer = [](const core::Request&) {
     return answer_events("hello");
   };
-  Status refusal;  // of every request
-  bool stands_still = false;
+  std::function<std::vector<float>(const core::Request&)> embedding = [](const core::Request& request) {
+    return std::vector<float>{3, static_cast<float>(request.prompt.size()), 0, -1};
+  };
+  Status refusal;             // of every request
+  bool stands_still = false;  // after the first event of each
+  bool never_ends = false;    // no event at all, unless it is aborted
 
   Status add(core::Request request) override {
     if (!refusal.ok()) return refusal;
@@ -87,9 +95,16 @@ class TestGenerator : public core::Generator {
       event.request_id = request.id;
       num_tokens += event.token.has_value();
     }
+    if (request.embedding && events.back().finish == core::FinishReason::kStop) {
+      events = {events.back()};
+      events[0].token.reset();
+      events[0].embedding = embedding(request);
+      num_tokens = 0;
+    }
     if (events.back().finish)
       events.back().usage = core::Usage{static_cast<int>(request.prompt.size()), 2, num_tokens};
     running_[request.id] = {std::move(events), 0};
+    most_at_once_ = std::max(most_at_once_, static_cast<int>(running_.size()));
     requests_.push_back(std::move(request));
     return {};
   }
@@ -113,7 +128,8 @@ class TestGenerator : public core::Generator {
     for (auto next = running_.begin(); next != running_.end();) {
       auto& [id, running] = *next++;
       auto& [of_request, done] = running;
-      if (stands_still && done > 0 && of_request[done].finish != core::FinishReason::kAborted) continue;
+      const bool waits = never_ends || (stands_still && done > 0);
+      if (waits && of_request[done].finish != core::FinishReason::kAborted) continue;
       events.push_back(of_request[done]);
       if (++done == of_request.size()) running_.erase(id);
     }
@@ -123,6 +139,10 @@ class TestGenerator : public core::Generator {
   std::vector<core::Request> requests() const {
     const std::lock_guard lock(mutex_);
     return requests_;
+  }
+  int most_at_once() const {
+    const std::lock_guard lock(mutex_);
+    return most_at_once_;
   }
   int num_aborts() const {
     const std::lock_guard lock(mutex_);
@@ -134,6 +154,7 @@ class TestGenerator : public core::Generator {
   std::map<uint64_t, std::pair<std::vector<core::TokenEvent>, size_t>> running_;
   std::vector<core::Request> requests_;
   int num_aborts_ = 0;
+  int most_at_once_ = 0;
 };
 
 }  // namespace tercet::server
