@@ -137,6 +137,7 @@ TEST(KvManager, TwoSequencesThatComputeTheSameBlockInOneStepKeepTheirOwnCopies) 
 }
 
 // D13
+// Row D13 of the reports.
 TEST(KvManager, DifferentSaltsNeverShareABlock) {
   KvManager kv({full(8), window(32, 8)});
   const auto tokens = counting(48);

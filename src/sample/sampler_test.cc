@@ -60,6 +60,7 @@ TEST(Sampler, GreedyTakesTheLowestIdOfTheLargest) {
   EXPECT_EQ(sample_token({-3}, greedy()), 0);
 }
 
+// Row A15, the half without drafts.
 TEST(Sampler, GreedyActsAfterBiasPenaltiesAndMasks) {
   SamplingParams params = greedy();
   params.logit_bias = {{0, 5.0f}};
@@ -147,6 +148,7 @@ TEST(Sampler, TheTokenIsTheArgmaxWithGumbelNoise) {
 }
 
 // A12, A13: a seed gives the same tokens whatever is sampled in between, with the same scratch memory.
+// Row A13 of the reports.
 TEST(Sampler, OtherRequestsDoNotDisturbASeed) {
   SamplingParams params, other;
   other.top_k = 5;
@@ -189,6 +191,7 @@ TEST(Sampler, ATokensNoiseDoesNotDependOnTheOthers) {
 
 // A14: with several tokens accepted in one step, pushing them one by one gives what single steps give, and a
 // draft that was pushed and rewound leaves no trace.
+// Row A14.
 TEST(Sampler, PenaltiesActOncePerEmittedToken) {
   SamplingParams params;
   params.frequency_penalty = 0.7f;

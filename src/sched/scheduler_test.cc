@@ -156,6 +156,7 @@ TEST(Scheduler, UsesTheCachedPrefixAndReportsItsLength) {
 }
 
 // D12
+// Row D12 of the reports.
 TEST(Scheduler, TwoRequestsWithTheSamePrefixMayArriveInTheSameStep) {
   Fixture f(64);
   for (SequenceId id : {1, 2}) {
@@ -170,6 +171,7 @@ TEST(Scheduler, TwoRequestsWithTheSamePrefixMayArriveInTheSameStep) {
 }
 
 // D13
+// Row D13.
 TEST(Scheduler, DifferentSaltsNeverShareABlock) {
   Fixture f(64);
   for (SequenceId id : {1, 2}) {
@@ -226,6 +228,7 @@ TEST(Scheduler, APromptMayBeComputedWithoutGenerating) {
 }
 
 // D14
+// Row D14.
 TEST(Scheduler, ARequestLargerThanThePoolIsRefusedAtOnceWithTheReason) {
   Fixture f(4);
   const Status status =
@@ -289,6 +292,7 @@ TEST(Scheduler, AdmissionCountsThePrefixAdjustedNeed) {
 }
 
 // D14
+// Row D14.
 TEST(Scheduler, OneLargeRequestDoesNotBlockSmallOnesForEver) {
   Fixture f(12, small_options());
   f.add(1, 80, 33);  // 7 blocks in the end
@@ -402,6 +406,7 @@ TEST(Scheduler, LowestPriorityIsPreemptedFirst) {
 }
 
 // D14: work is not thrown away again and again.
+// Row D14.
 TEST(Scheduler, PreemptionDoesNotThrash) {
   SchedulerOptions options = small_options();
   options.decode_reserve = 1;
@@ -465,6 +470,7 @@ TEST(Scheduler, AStepMayComputeLessThanPlanned) {
 }
 
 // A8
+// Row A8.
 TEST(Scheduler, AbortFreesBlocksWithinOneStepInEveryState) {
   Fixture f(64, small_options());
   f.add(1, 8, 10);
@@ -494,6 +500,7 @@ TEST(Scheduler, AbortFreesBlocksWithinOneStepInEveryState) {
 }
 
 // D10
+// Row D10.
 TEST(Scheduler, BlocksAreNotFreedWhileAStepUsesThem) {
   Fixture f(16);
   f.add(1, 30, 4);

@@ -70,6 +70,44 @@ class Answers(ServerTest):
         self.assertEqual(len(choice["logprobs"]["tokens"]), 4)
         self.assertEqual(usage["completion_tokens"], 5)
 
+    def test_a_stop_string_over_several_tokens_never_shows_in_a_stream(self):  # row A2
+        ask = dict(prompt="One, two, three,", max_tokens=24, temperature=0, ignore_eos=True, logprobs=0)
+        plain, _ = self.server.complete(**ask)
+        tokens = plain["logprobs"]["tokens"]
+        for first in range(4, 10):
+            begin = sum(map(len, tokens[:first])) + len(tokens[first]) // 2
+            stop = plain["text"][begin:sum(map(len, tokens[:first + 3]))]
+            chunks = self.server.stream(**ask, stop=[stop, "never"])
+            text = "".join(chunk["choices"][0]["text"] for chunk in chunks)
+            shown = [token for chunk in chunks for token in (chunk["choices"][0]["logprobs"] or {"tokens": []})["tokens"]]
+            self.assertEqual(text, plain["text"][:plain["text"].index(stop)])
+            self.assertTrue("".join(shown).startswith(text) and len("".join(shown)) < len(text) + len(tokens[first]), shown)
+            self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], "stop")
+
+    def test_usage_counts_the_tokens_that_were_sent(self):  # row A5
+        ask = dict(prompt=PROMPTS[2], max_tokens=30, temperature=0.8, seed=5, n=2, return_token_ids=True)
+        *chunks, usage = self.server.stream(**ask, stream_options={"include_usage": True})
+        sent = [len(token_ids) for token_ids in (chunk["choices"][0]["token_ids"] for chunk in chunks)]
+        self.assertEqual((usage["choices"], usage["usage"]["completion_tokens"]), ([], sum(sent)))
+        _, _, tokens = self.server.ask("/tokenize", {"prompt": PROMPTS[2]})
+        self.assertEqual(usage["usage"]["prompt_tokens"], tokens["count"])
+
+    def test_an_incomplete_character_at_the_end_is_one_replacement(self):  # row A7
+        _, _, tokens = self.server.ask("/tokenize", {"prompt": "\U0001F9FF", "add_special_tokens": False})
+        self.assertGreater(len(tokens["tokens"]), 1, "the test needs a character of several tokens")
+        ask = dict(prompt="Hello", max_tokens=1, temperature=0, logit_bias={str(tokens["tokens"][0]): 1000})
+        self.assertEqual(self.server.complete(**ask)[0]["text"], "\uFFFD")
+        self.assertEqual("".join(chunk["choices"][0]["text"] for chunk in self.server.stream(**ask)), "\uFFFD")
+
+    def test_seeded_requests_are_not_disturbed_by_unseeded_ones(self):  # row A13
+        seeded = dict(prompt="My favourite animal is", max_tokens=20, temperature=1.0, seed=11)
+        alone = self.server.complete(**seeded)[0]["text"]
+        asks = [seeded if i % 2 == 0 else {**seeded, "seed": None} for i in range(12)]
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            texts = [choice["text"] for choice, _ in pool.map(lambda ask: self.server.complete(**ask), asks)]
+        self.assertEqual(texts[::2], [alone] * 6)
+        self.assertGreater(len(set(texts[1::2])), 3)
+
     def test_an_answer_that_begins_with_an_end_token_is_empty(self):  # row A3
         _, _, tokens = self.server.ask("/tokenize", {"prompt": "<|im_end|>"})
         end = tokens["tokens"][-1]
@@ -114,6 +152,16 @@ class Answers(ServerTest):
         self.assertNotEqual(two["choices"][0]["text"], two["choices"][1]["text"])
         self.assertEqual(two["choices"][0]["text"], self.server.complete(seed=3, **ask)[0]["text"])
 
+    def test_choices_share_the_kv_of_their_prompt(self):
+        prompt = "Many choices. " + PROMPTS[7]
+        _, usage = self.server.complete(prompt=prompt, max_tokens=1)
+        hits = self.server.metric("vllm:prefix_cache_hits_total")
+        _, _, answer = self.server.ask("/v1/completions", {"prompt": prompt, "max_tokens": 4, "n": 4, "cache_salt": "n"})
+        self.assertEqual(len(answer["choices"]), 4)
+        shared = (usage["prompt_tokens"] - 1) // 16 * 16
+        self.assertGreaterEqual(shared, 64)
+        self.assertEqual(self.server.metric("vllm:prefix_cache_hits_total") - hits, 3 * shared)
+
     def test_bias_reaches_the_sampler(self):
         _, _, tokens = self.server.ask("/tokenize", {"prompt": " seven", "add_special_tokens": False})
         choice, _ = self.server.complete(prompt="Count:", max_tokens=3, temperature=0,
@@ -134,6 +182,22 @@ class Answers(ServerTest):
             self.assertEqual(self.server.ask(path)[0], 200, path)
         self.assertEqual(self.server.ask("/v1/nothing")[0], 404)
         self.assertEqual(self.server.ask("/v1/completions")[0], 405)
+
+
+CODER = MODEL.parent / "qwen2.5-coder-0.5b.gguf"
+
+
+@unittest.skipUnless(CODER.is_file(), "tercet pull qwen2.5-coder-0.5b, and set TERCET_MODELS to its folder")
+class FillInTheMiddle(unittest.TestCase):
+    def test_a_suffix_is_what_comes_behind_the_answer(self):
+        with Server(TERCET, "-c", "512", "-t", "2", model=CODER) as server:
+            ask = dict(prompt="def add(first, second):\n    return ", max_tokens=8, temperature=0)
+            choice, usage = server.complete(**ask, suffix="\n\nassert add(1, 2) == 3\n", return_token_ids=True)
+            self.assertEqual(choice["text"].strip(), "first + second")
+            self.assertEqual(choice["finish_reason"], "stop")
+            _, _, marks = server.ask("/tokenize", {"prompt": "<|fim_prefix|><|fim_suffix|><|fim_middle|>"})
+            ids = [token for token in choice["prompt_token_ids"] if token in marks["tokens"]]
+            self.assertEqual(ids, marks["tokens"])
 
 
 class Exactness(ServerTest):

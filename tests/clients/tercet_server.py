@@ -88,6 +88,14 @@ class Server:
             raise RuntimeError(f"{status}: {body}")
         return body["choices"][0], body["usage"]
 
+    def stream(self, path="/v1/completions", **fields):
+        """The chunks of a stream, which must end as it should."""
+        status, _, text = self.ask(path, {**fields, "stream": True})
+        *events, done, rest = text.split("\n\n")
+        if (status, done, rest) != (200, "data: [DONE]", ""):
+            raise RuntimeError(f"{status}: {text[-400:]}")
+        return [json.loads(event.removeprefix("data: ")) for event in events]
+
     def metric(self, name):
         """The sum over all series of this name."""
         _, _, text = self.ask("/metrics")
