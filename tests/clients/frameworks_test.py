@@ -1,20 +1,15 @@
 #!/usr/bin/env python3
-"""langchain-openai and litellm against a running server: frameworks_test.py TERCET [unittest arguments].
-
-Not part of scripts/test: the packages take a minute to install (requirements.txt beside this file).
-"""
+"""langchain-openai and litellm against a running server: frameworks_test.py TERCET [unittest arguments]."""
 
 import os
-import pathlib
 import sys
 import unittest
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would ask a host outside
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import litellm
 from langchain_core.messages import HumanMessage, SystemMessage
-from langchain_openai import ChatOpenAI, OpenAI
+from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 
 from tercet_server import MODEL, Server
 
@@ -49,6 +44,15 @@ class Frameworks(unittest.TestCase):
         model = OpenAI(base_url=self.server.url, api_key="none", model="smollm2-135m", temperature=0, max_tokens=8)
         self.assertEqual(model.invoke("Once upon a time"),
                          self.server.complete(prompt="Once upon a time", temperature=0, max_tokens=8)[0]["text"])
+
+    def test_embeddings(self):
+        texts = ["Once upon a time", "The capital of France is Paris."]
+        _, _, body = self.server.ask("/v1/embeddings", {"input": texts})
+        expected = [each["embedding"] for each in body["data"]]
+        ask = dict(base_url=self.server.url, api_key="none", model="smollm2-135m")
+        self.assertEqual(OpenAIEmbeddings(check_embedding_ctx_length=False, **ask).embed_documents(texts), expected)
+        answer = litellm.embedding(model="openai/smollm2-135m", api_base=self.server.url, api_key="none", input=texts)
+        self.assertEqual([each["embedding"] for each in answer.data], expected)
 
     def test_litellm(self):
         ask = dict(model="openai/smollm2-135m", api_base=self.server.url, api_key="none", temperature=0, max_tokens=24,

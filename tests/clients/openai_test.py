@@ -100,6 +100,48 @@ class OpenAiClient(unittest.TestCase):
         self.assertEqual([choice.index for choice in answer.choices], [0, 1])
         self.assertEqual(answer.usage.prompt_tokens, 5)
 
+    def test_embeddings_are_the_same_as_floats_and_as_base64(self):
+        texts = ["Once upon a time", "The capital of France is Paris.", "Once upon a time"]
+        packed = self.client.embeddings.create(model="smollm2-135m", input=texts)  # the client asks for base64
+        plain = self.client.embeddings.create(model="smollm2-135m", input=texts, encoding_format="float")
+        self.assertEqual([each.index for each in plain.data], [0, 1, 2])
+        for a, b in zip(packed.data, plain.data):
+            self.assertEqual(a.embedding, b.embedding)
+            self.assertAlmostEqual(sum(value * value for value in a.embedding), 1, places=5)
+        self.assertEqual(plain.data[0].embedding, plain.data[2].embedding)
+        self.assertNotEqual(plain.data[0].embedding, plain.data[1].embedding)
+        self.assertEqual((plain.usage.prompt_tokens, plain.usage.total_tokens), (14, 14))
+
+    def test_an_embedding_s_first_dimensions_are_normalized_again(self):
+        whole = self.client.embeddings.create(model="smollm2-135m", input="Once upon a time").data[0].embedding
+        cut = self.client.embeddings.create(model="smollm2-135m", input="Once upon a time", dimensions=16).data[0].embedding
+        norm = sum(value * value for value in whole[:16]) ** 0.5
+        self.assertEqual(len(cut), 16)
+        for value, expected in zip(cut, whole):
+            self.assertAlmostEqual(value, expected / norm, places=6)
+        with self.assertRaises(openai.BadRequestError) as raised:
+            self.client.embeddings.create(model="smollm2-135m", input="a", dimensions=len(whole) + 1)
+        self.assertEqual(raised.exception.param, "dimensions")
+
+    def test_embeddings_do_not_depend_on_what_runs_beside_them(self):
+        inputs = [f"{i} little birds " + "and a cat " * (i * 7) for i in range(12)] + [[1, 2, 3], [7] * 300]
+        alone = [self.client.embeddings.create(model="smollm2-135m", input=each).data[0].embedding for each in inputs]
+
+        async def run():
+            async with openai.AsyncOpenAI(base_url=self.server.url, api_key="secret", max_retries=0) as client:
+                def embed(each):
+                    return client.embeddings.create(model="smollm2-135m", input=each, extra_body={"cache_salt": str(each)})
+
+                def chat(i):
+                    return client.completions.create(model="smollm2-135m", prompt=f"Tell {i}", max_tokens=40)
+
+                together = await asyncio.gather(*map(embed, inputs), *map(chat, range(6)))
+                return [each.data[0].embedding for each in together[:len(inputs)]]
+
+        self.assertEqual(asyncio.run(run()), alone)
+        texts = self.client.embeddings.create(model="smollm2-135m", input=[each for each in inputs if isinstance(each, str)])
+        self.assertEqual([each.embedding for each in texts.data], alone[:12])
+
     def test_errors_have_the_client_s_types(self):
         with self.assertRaises(openai.AuthenticationError):
             openai.OpenAI(base_url=self.server.url, api_key="wrong", max_retries=0).models.list()
