@@ -4,8 +4,9 @@
     llama_cpp_tokens.py GOLDEN_FOLDER TERCET [FAMILY...]
 
 Converts the golden models (tests/data/arch) to F32 GGUF with the program TERCET and has llama.cpp continue ids_a; the ids
-must be those that Transformers gave. Prints one line a family; exit status 1 where one differs. llama.cpp's C functions are
-those inside the extension module of PyPI's xllamacpp (any version: structs whose fields may move are passed as bytes).
+must be those that Transformers gave. Prints one line a family; exit status 1 where one differs. Without FAMILY: all that
+llama.cpp computes as Transformers does; docs/convert.md says why the others differ. llama.cpp's C functions are those
+inside the extension module of PyPI's xllamacpp (any version: structs whose fields may move are passed as bytes).
 """
 
 import ctypes
@@ -19,7 +20,16 @@ import tempfile
 import numpy as np
 import xllamacpp
 
-DEFAULT = ["llama", "llama_plain", "qwen2", "qwen3", "gemma3", "mixtral", "qwen3_moe"]
+DEFAULT = ["llama", "llama_plain", "qwen2", "qwen3", "gemma3", "phi3", "glm", "glm4", "olmo2", "granite", "smollm3", "mixtral",
+           "deepseek_v3"]
+LOG_ERROR = 4  # GGML_LOG_LEVEL_ERROR
+errors = []
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+def keep_errors(level, text, _):
+    if level == LOG_ERROR:
+        errors.append(text.decode(errors="replace").strip())
 
 
 def tensors(path):
@@ -56,15 +66,17 @@ def library():
             ("llama_free", None, [pointer]), ("llama_model_free", None, [pointer])]:
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
+    lib.llama_log_set(keep_errors, None)
     lib.llama_backend_init()
     return lib
 
 
 def greedy(lib, path, ids, count):
     """Token ids that llama.cpp gives after `ids`, the largest logit each time."""
+    errors.clear()
     model = lib.llama_model_load_from_file(str(path).encode(), lib.llama_model_default_params())
     if not model:
-        return "does not load"
+        return f"does not load: {errors[0] if errors else 'no reason given'}"
     context = lib.llama_init_from_model(model, lib.llama_context_default_params())
     size = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model))
     found, step = [], list(ids)
