@@ -136,7 +136,6 @@ TEST(KvManager, TwoSequencesThatComputeTheSameBlockInOneStepKeepTheirOwnCopies) 
   check(kv, {});
 }
 
-// D13
 // Row D13 of the reports.
 TEST(KvManager, DifferentSaltsNeverShareABlock) {
   KvManager kv({full(8), window(32, 8)});

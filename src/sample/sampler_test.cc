@@ -147,8 +147,8 @@ TEST(Sampler, TheTokenIsTheArgmaxWithGumbelNoise) {
   }
 }
 
-// A12, A13: a seed gives the same tokens whatever is sampled in between, with the same scratch memory.
-// Row A13 of the reports.
+// Row A13 of the reports: a seed gives the same tokens whatever is sampled in between, with the same scratch
+// memory.
 TEST(Sampler, OtherRequestsDoNotDisturbASeed) {
   SamplingParams params, other;
   other.top_k = 5;
@@ -189,9 +189,8 @@ TEST(Sampler, ATokensNoiseDoesNotDependOnTheOthers) {
   }
 }
 
-// A14: with several tokens accepted in one step, pushing them one by one gives what single steps give, and a
-// draft that was pushed and rewound leaves no trace.
-// Row A14.
+// Row A14: with several tokens accepted in one step, pushing them one by one gives what single steps give,
+// and a draft that was pushed and rewound leaves no trace.
 TEST(Sampler, PenaltiesActOncePerEmittedToken) {
   SamplingParams params;
   params.frequency_penalty = 0.7f;

@@ -155,7 +155,6 @@ TEST(Scheduler, UsesTheCachedPrefixAndReportsItsLength) {
   EXPECT_EQ(f.scheduler.stats().num_prompt_tokens, 80);
 }
 
-// D12
 // Row D12 of the reports.
 TEST(Scheduler, TwoRequestsWithTheSamePrefixMayArriveInTheSameStep) {
   Fixture f(64);
@@ -170,7 +169,6 @@ TEST(Scheduler, TwoRequestsWithTheSamePrefixMayArriveInTheSameStep) {
   EXPECT_EQ(f.num_used(), 0);
 }
 
-// D13
 // Row D13.
 TEST(Scheduler, DifferentSaltsNeverShareABlock) {
   Fixture f(64);
@@ -227,7 +225,6 @@ TEST(Scheduler, APromptMayBeComputedWithoutGenerating) {
   EXPECT_TRUE(f.scheduler.idle());
 }
 
-// D14
 // Row D14.
 TEST(Scheduler, ARequestLargerThanThePoolIsRefusedAtOnceWithTheReason) {
   Fixture f(4);
@@ -291,7 +288,6 @@ TEST(Scheduler, AdmissionCountsThePrefixAdjustedNeed) {
   EXPECT_THAT(ids(f.step()), ElementsAre(1, 2));
 }
 
-// D14
 // Row D14.
 TEST(Scheduler, OneLargeRequestDoesNotBlockSmallOnesForEver) {
   Fixture f(12, small_options());
@@ -405,8 +401,7 @@ TEST(Scheduler, LowestPriorityIsPreemptedFirst) {
   EXPECT_THAT(preempted, ElementsAre(1));
 }
 
-// D14: work is not thrown away again and again.
-// Row D14.
+// Row D14: work is not thrown away again and again.
 TEST(Scheduler, PreemptionDoesNotThrash) {
   SchedulerOptions options = small_options();
   options.decode_reserve = 1;
@@ -469,7 +464,6 @@ TEST(Scheduler, AStepMayComputeLessThanPlanned) {
   f.steps_until_idle();
 }
 
-// A8
 // Row A8.
 TEST(Scheduler, AbortFreesBlocksWithinOneStepInEveryState) {
   Fixture f(64, small_options());
@@ -499,7 +493,6 @@ TEST(Scheduler, AbortFreesBlocksWithinOneStepInEveryState) {
   EXPECT_EQ(f.num_used(), 0);
 }
 
-// D10
 // Row D10.
 TEST(Scheduler, BlocksAreNotFreedWhileAStepUsesThem) {
   Fixture f(16);

@@ -161,9 +161,6 @@ void Embedding::abort_all() {
 }  // namespace
 
 Result<EmbeddingRequest> parse_embedding(const Value& body, const ServedModel& model) {
-  const auto invalid = [](const char* field, std::string message) {
-    return Error{ErrorCode::kInvalidArgument, std::move(message), field};
-  };
   const Fields fields(body);
   EmbeddingRequest request;
   TERCET_TRY(fields.read("model", request.model));
