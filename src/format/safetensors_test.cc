@@ -221,5 +221,23 @@ TEST_F(SafetensorsTest, AnUnfinishedFileDoesNotAppear) {
   EXPECT_FALSE(fs::exists(path("out.safetensors")));
 }
 
+// What the fuzzer kept: whatever opens can be read whole.
+TEST_F(SafetensorsTest, ReplaysTheFuzzersInputs) {
+  int replayed = 0;
+  for (const auto& item : fs::directory_iterator(TERCET_TEST_DATA "/fuzz/safetensors")) {
+    const std::string bytes = *read_file(item.path().string());
+    ++replayed;
+    const auto file = SafetensorsFile::open_bytes(std::as_bytes(std::span(bytes)), "memory");
+    if (!file.ok()) continue;
+    for (const SafetensorsTensor& tensor : file->tensors()) {
+      EXPECT_EQ(file->find(tensor.name), &tensor) << item.path();
+      EXPECT_GE(tensor.data.data(), std::as_bytes(std::span(bytes)).data()) << item.path();
+      EXPECT_LE(tensor.data.data() + tensor.data.size(),
+                std::as_bytes(std::span(bytes)).data() + bytes.size());
+    }
+  }
+  EXPECT_GT(replayed, 0);
+}
+
 }  // namespace
 }  // namespace tercet::format

@@ -11,6 +11,9 @@ namespace tercet::model {
 
 using nlohmann::json;
 
+// Values are copied and printed by functions that recurse.
+constexpr int kMaxDepth = 64;
+
 struct HfConfig::Node {
   json object;
 };
@@ -40,7 +43,14 @@ Result<HfConfig> HfConfig::open(const std::string& path) {
 }
 
 Result<HfConfig> HfConfig::parse(std::string_view text, const std::string& path) {
-  json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  bool is_too_deep = false;
+  const auto keep = [&](int depth, json::parse_event_t, json&) {
+    is_too_deep = is_too_deep || depth > kMaxDepth;
+    return !is_too_deep;
+  };
+  json root = json::parse(text, keep, /*allow_exceptions=*/false);
+  if (is_too_deep)
+    return Error{ErrorCode::kCorrupt, fmt::format("nests values more than {} deep", kMaxDepth), path};
   if (root.is_discarded()) return Error{ErrorCode::kCorrupt, "is not JSON", path};
   if (!root.is_object()) return Error{ErrorCode::kCorrupt, "is no JSON object", path};
   return HfConfig(std::make_shared<Node>(Node{std::move(root)}), path, "");

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "model/families/hf.h"
 #include "model/golden_check.h"
+#include "model/hf_config_fuzz.h"
 #include "model/package.h"
 
 namespace tercet::model {
@@ -49,6 +50,16 @@ TEST(HfConfig, ErrorsNameFileFieldAndWhatWasFound) {
   EXPECT_FALSE(HfConfig::parse("{", "x").ok());
 }
 
+TEST(HfConfig, DeepNestingIsAnErrorAndNoOverflow) {
+  constexpr size_t kDeep = 200'000;
+  const std::string deep =
+      R"({"hidden_size": )" + std::string(kDeep, '[') + std::string(kDeep, ']') + R"(, "o": {}})";
+  const auto config = HfConfig::parse(deep, "config.json");
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.error().to_string(), "config.json: nests values more than 64 deep");
+  EXPECT_TRUE(HfConfig::parse(R"({"a": )" + std::string(60, '[') + std::string(60, ']') + "}", "x").ok());
+}
+
 // A golden folder whose config.json is changed.
 class ChangedConfig {
  public:
@@ -61,6 +72,7 @@ class ChangedConfig {
     std::ofstream(folder_ / "config.json") << config_.dump();
     const auto files = open_model_files(folder_.path());
     if (!files.ok()) return files.error().to_string();
+    read_all(files->tensors);
     const auto spec = model_spec(files->source());
     return spec.ok() ? "" : spec.error().to_string();
   }
@@ -176,6 +188,16 @@ TEST(HfFolder, RandomChangesAreErrorsOrModels) {
     }
   }
   EXPECT_GT(opened, 100);
+}
+
+// What the fuzzer kept. The sanitizers judge the run.
+TEST(HfFolder, ReplaysTheFuzzersInputs) {
+  int replayed = 0;
+  for (const auto& file : std::filesystem::directory_iterator(TERCET_TEST_DATA "/fuzz/hf_config")) {
+    run_hf_input(*read_file(file.path().string()));
+    ++replayed;
+  }
+  EXPECT_GT(replayed, 0);
 }
 
 }  // namespace
