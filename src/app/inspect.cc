@@ -20,12 +20,11 @@ namespace {
 
 using format::GgufEntry;
 using format::GgufType;
-using format::Metadata;
 using nlohmann::json;
 
 constexpr size_t kShownItems = 6;         // of an array
 constexpr size_t kShownStringBytes = 96;  // of a string
-constexpr int64_t kKvTokens = 1024;
+constexpr uint64_t kKvTokens = 1024;
 
 struct TypeTotal {
   int64_t tensors = 0;
@@ -45,7 +44,7 @@ struct Totals {
 struct Report {
   const InspectedFile& file;
   Totals totals;
-  std::optional<uint64_t> kv_bytes;  // for kKvTokens tokens, in F16
+  std::optional<uint64_t> kv_bytes;  // for kKvTokens tokens, in F16; every layer attends to all of them
   std::optional<WeightCheck> check;
 };
 
@@ -59,40 +58,6 @@ Totals count_types(const InspectedFile& file) {
     }
   }
   return totals;
-}
-
-// Bytes of F16 keys and values for kKvTokens tokens, every layer attending to all of them. An error where the
-// metadata does not say, or says something no model can have.
-Result<uint64_t> kv_cache_bytes(const Metadata& metadata) {
-  constexpr uint64_t kMost = 1 << 20;  // of each number, so that products stay in 64 bits
-  TERCET_ASSIGN(const std::string_view architecture, metadata.get_string("general.architecture"));
-  const std::string prefix = std::string(architecture) + ".";
-  if (metadata.has(prefix + "attention.kv_lora_rank"))
-    return Error{ErrorCode::kUnsupported, "latent attention keeps another cache", metadata.source()};
-  TERCET_ASSIGN(const uint64_t layers, metadata.get_uint(prefix + "block_count"));
-  TERCET_ASSIGN(const uint64_t heads, metadata.get_uint(prefix + "attention.head_count"));
-  TERCET_ASSIGN(const uint64_t width, metadata.get_uint(prefix + "embedding_length"));
-  if (heads == 0 || std::max({layers, heads, width}) > kMost)
-    return Error{ErrorCode::kInvalidArgument, "the layer, head or embedding counts are impossible",
-                 metadata.source()};
-  TERCET_ASSIGN(const uint64_t key_length,
-                metadata.get_uint_or(prefix + "attention.key_length", width / heads));
-  TERCET_ASSIGN(const uint64_t value_length,
-                metadata.get_uint_or(prefix + "attention.value_length", width / heads));
-  std::vector<int64_t> kv_heads = {static_cast<int64_t>(heads)};
-  if (metadata.has(prefix + "attention.head_count_kv")) {
-    TERCET_ASSIGN(kv_heads, metadata.get_ints(prefix + "attention.head_count_kv"));
-  }
-  if (kv_heads.size() == 1) kv_heads.assign(layers, kv_heads[0]);
-  uint64_t total_heads = 0;
-  for (const int64_t layer_heads : kv_heads) {
-    if (layer_heads < 0 || static_cast<uint64_t>(layer_heads) > kMost)
-      return Error{ErrorCode::kInvalidArgument, "a layer's head count is impossible", metadata.source()};
-    total_heads += static_cast<uint64_t>(layer_heads);
-  }
-  if (kv_heads.size() != layers || std::max(key_length, value_length) > kMost || total_heads > kMost)
-    return Error{ErrorCode::kInvalidArgument, "the head counts or sizes are impossible", metadata.source()};
-  return total_heads * (key_length + value_length) * kKvTokens * sizeof(uint16_t);
 }
 
 std::string shown_string(std::string_view text) {
@@ -255,7 +220,7 @@ void print_json(std::ostream& out, const Report& report) {
 Status inspect(const InspectOptions& options, std::ostream& out) {
   TERCET_ASSIGN(const InspectedFile file, open_inspected(options.path));
   Report report{file, count_types(file), std::nullopt, std::nullopt};
-  if (const auto bytes = kv_cache_bytes(*file.metadata)) report.kv_bytes = *bytes;
+  if (file.kv_bytes_per_token) report.kv_bytes = *file.kv_bytes_per_token * kKvTokens;
   if (options.check) {
     Progress progress("check", report.totals.all.bytes);
     report.check = check_weights(file, [&](uint64_t done) { progress.update(done); });

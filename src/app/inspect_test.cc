@@ -11,6 +11,7 @@
 
 #include "base/float16.h"
 #include "format/gguf_writer.h"
+#include "model/golden_folder.h"
 
 namespace tercet::app {
 namespace {
@@ -147,6 +148,22 @@ TEST(Inspect, ShowsFoldersAsTheEngineReadsThem) {
   EXPECT_THAT(output, testing::ContainsRegex("model.norm.weight +BF16 +\\[256\\]"));
   // Eight layers, two KV heads of 64: 8 * 2 * (64 + 64) * 2 bytes * 1024 tokens.
   EXPECT_THAT(output, HasSubstr("4.2 MB per 1024 tokens"));
+}
+
+// Three layers, each with one head: a latent of 32 and a rotated key of 16 as K, the latent again as V.
+TEST(Inspect, SizesTheCacheOfLatentAttention) {
+  const model::GoldenFolder folder("deepseek_v3", "config.json");
+  const auto [status, output] = run({.path = folder.path(), .json = true});
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(json::parse(output)["kv_bytes_per_1024_tokens_f16"], 3 * (32 + 16 + 32) * 2 * 1024);
+}
+
+TEST(Inspect, SaysWhyTheEngineCannotRunAModel) {
+  const auto [status, output] = run({.path = kHostile + "unknown_architecture.gguf"});
+  ASSERT_TRUE(status.ok());
+  EXPECT_THAT(output, HasSubstr("cannot be run: "));
+  EXPECT_THAT(output, HasSubstr("\"llamalamma\", which is not supported"));
+  EXPECT_THAT(output, testing::ContainsRegex("KV cache +unknown per 1024"));
 }
 
 // Impossible hyper-parameters are the loader's to refuse; here they must only do no harm.

@@ -8,8 +8,7 @@
 
 #include "format/gguf.h"
 #include "format/safetensors.h"
-#include "model/families/hf.h"
-#include "model/hf_config.h"
+#include "model/model_files.h"
 #include "quant/packed.h"
 
 namespace tercet::app {
@@ -46,6 +45,27 @@ void add_packing_notes(InspectedFile& file) {
   }
 }
 
+// Bytes of keys and values of a token, in F16, if every layer attends to all tokens.
+uint64_t kv_bytes_per_token(const model::DecoderSpec& spec) {
+  int64_t bytes = 0;
+  for (int layer = 0; layer < spec.num_layers(); ++layer)
+    bytes += backend::kv_block_bytes(spec.kv_layer(layer), backend::KvType::kF16);
+  return static_cast<uint64_t>(bytes) / kv::kBlockTokens;
+}
+
+// What the engine makes of the file: its metadata, empty where it cannot be read, and the size of its KV.
+std::shared_ptr<const Metadata> add_engine_view(InspectedFile& file) {
+  const auto files = model::open_model_files(file.path);
+  const auto spec =
+      files.ok() ? model::model_spec(files->source()) : Result<model::DecoderSpec>(files.error());
+  if (spec.ok()) {
+    file.kv_bytes_per_token = kv_bytes_per_token(*spec);
+  } else {
+    file.notes.push_back("cannot be run: " + spec.error().to_string());
+  }
+  return files.ok() ? files->metadata : std::make_shared<const Metadata>(file.path);
+}
+
 Result<InspectedFile> open_gguf(const std::string& path) {
   TERCET_ASSIGN(GgufFile opened, GgufFile::open(path));
   const auto file = std::make_shared<const GgufFile>(std::move(opened));
@@ -61,8 +81,11 @@ Result<InspectedFile> open_gguf(const std::string& path) {
         {tensor.name, dtype_name(tensor.type), tensor.type, tensor.shape, tensor.data, tensor.shard});
   result.release = [file](std::span<const std::byte> part) { file->release(part); };
   const Metadata& metadata = file->metadata();
-  if (!metadata.has("general.architecture"))
+  if (metadata.has("general.architecture")) {
+    add_engine_view(result);
+  } else {
     result.notes.push_back("general.architecture is missing: no engine can run this file");
+  }
   const auto tokenizer = metadata.get_string("tokenizer.ggml.model");
   if (tokenizer && *tokenizer == "gpt2" && !metadata.has("tokenizer.ggml.pre"))
     result.notes.push_back(
@@ -72,15 +95,6 @@ Result<InspectedFile> open_gguf(const std::string& path) {
         "output.weight is absent: the output layer uses token_embd.weight (tied embeddings)");
   add_packing_notes(result);
   return result;
-}
-
-// The metadata that the engine makes of a folder's config.json.
-Result<Metadata> folder_metadata(const std::string& folder) {
-  TERCET_ASSIGN(const model::HfConfig config,
-                model::HfConfig::open((fs::path(folder) / "config.json").string()));
-  TERCET_ASSIGN(const model::HfFamily* family, model::hf_family(config));
-  TERCET_ASSIGN(model::HfTranslation translation, model::translate_config(*family, config));
-  return std::move(translation.metadata);
 }
 
 Result<InspectedFile> open_safetensors(const std::string& path, bool is_folder) {
@@ -102,12 +116,7 @@ Result<InspectedFile> open_safetensors(const std::string& path, bool is_folder) 
     result.notes.push_back("weights alone: a model is the folder with its config.json");
     return result;
   }
-  auto metadata = folder_metadata(path);
-  if (!metadata.ok()) {
-    result.notes.push_back("cannot be run: " + metadata.error().to_string());
-    metadata = Metadata(path);
-  }
-  result.metadata = std::make_shared<const Metadata>(*std::move(metadata));
+  result.metadata = add_engine_view(result);
   std::error_code ignored;
   if (!fs::exists(fs::path(path) / "tokenizer.json", ignored))
     result.notes.push_back("tokenizer.json is missing: text cannot be turned into tokens");

@@ -34,9 +34,11 @@ struct InspectedFile {
   uint32_t version = 0;  // 0: the format has none
   int num_shards = 0;
   uint64_t file_bytes = 0;
-  // GGUF's; a folder's config.json as GGUF's keys; a .safetensors file's own strings.
+  // GGUF's; a folder as the engine reads it, in GGUF's keys; a .safetensors file's own strings.
   std::shared_ptr<const format::Metadata> metadata;
   std::vector<InspectedTensor> tensors;
+  // Keys and values of a token in F16, where the engine can run the model.
+  std::optional<uint64_t> kv_bytes_per_token;
   std::vector<std::string> notes;
   // Lets go of the pages under a tensor's data.
   std::function<void(std::span<const std::byte>)> release;

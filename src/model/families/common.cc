@@ -105,7 +105,7 @@ Result<RopeSpec> common_rope(const ModelSource& source, const ArchKeys& keys, in
     TERCET_TRY(scale_by_yarn(source, keys, factor, base, defaults, rope));
   } else if (type != "none" && type != "longrope") {
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("is \"{}\", known are none, linear, yarn and longrope", type),
+                 fmt::format("is {}, known are none, linear, yarn and longrope", format::quote(type)),
                  keys.full("rope.scaling.type")};
   }
   TERCET_TRY(scale_by_tensors(source, keys, rope));

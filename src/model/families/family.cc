@@ -31,8 +31,8 @@ Result<DecoderSpec> model_spec(const ModelSource& source) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", family.architecture);
   }
   return Error{ErrorCode::kUnsupported,
-               fmt::format("general.architecture is \"{}\", which is not supported; known are {}",
-                           architecture, known),
+               fmt::format("general.architecture is {}, which is not supported; known are {}",
+                           format::quote(architecture), known),
                source.path()};
 }
 
