@@ -15,6 +15,7 @@
 #include "model/convert_tensor.h"
 #include "model/golden_check.h"
 #include "model/package.h"
+#include "model/rounded_tensors.h"
 
 namespace tercet::model {
 namespace {
@@ -40,6 +41,21 @@ std::vector<float> values_of(const TensorSource& source, const TensorInfo& tenso
   return values;
 }
 
+// Logits of the same ids, compared bit for bit.
+void expect_same_bits(ModelFiles a, ModelFiles b, const DecoderHarness::Options& options,
+                      const std::vector<int32_t>& ids) {
+  DecoderHarness from_a(std::move(a), options), from_b(std::move(b), options);
+  const auto logits_a = logits_of(from_a, ids), logits_b = logits_of(from_b, ids);
+  ASSERT_EQ(logits_a.size(), logits_b.size());
+  EXPECT_EQ(0, std::memcmp(logits_a.data(), logits_b.data(), logits_a.size() * sizeof(float)));
+}
+
+DecoderHarness::Options shipped_options() {
+  DecoderHarness::Options options;
+  options.num_blocks = 16;
+  return options;
+}
+
 class Convert : public testing::TestWithParam<const char*> {};
 
 TEST_P(Convert, GgufComputesTheSameBits) {
@@ -49,14 +65,23 @@ TEST_P(Convert, GgufComputesTheSameBits) {
   ASSERT_TRUE(report.ok()) << report.error().to_string();
   expect_golden(gguf, GetParam());
 
-  const GoldenLogits golden = golden_logits(GetParam());
-  for (const bool widen : {true, false}) {
-    DecoderHarness::Options options = float_options();
-    options.device.widen_weights = widen;
-    DecoderHarness from_folder(folder.path(), options), from_gguf(gguf, options);
-    const auto a = logits_of(from_folder, golden.ids_b), b = logits_of(from_gguf, golden.ids_b);
-    ASSERT_EQ(a.size(), b.size());
-    EXPECT_EQ(0, std::memcmp(a.data(), b.data(), a.size() * sizeof(float)));
+  for (const auto& options : {float_options(), shipped_options()})
+    expect_same_bits(open(folder.path()), open(gguf), options, golden_logits(GetParam()).ids_b);
+}
+
+// A published checkpoint is BF16 or F16, and so is the file made from it.
+TEST_P(Convert, HalfPrecisionComputesTheSameBits) {
+  const GoldenFolder folder(GetParam(), "config.json");
+  ASSERT_TRUE(convert_to_gguf(open(folder.path()), folder / "f32.gguf").ok());
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    const std::string halves = folder / std::string(dtype_name(type)), gguf = halves + ".gguf";
+    ConvertOptions options;
+    options.type = type;
+    ASSERT_TRUE(convert_to_folder(open(folder / "f32.gguf"), halves, options).ok());
+    const auto report = convert_to_gguf(open(halves), gguf);
+    ASSERT_TRUE(report.ok()) << report.error().to_string();
+    EXPECT_EQ(report->type, dtype_name(type));
+    expect_same_bits(open(halves), open(gguf), shipped_options(), golden_logits(GetParam()).ids_b);
   }
 }
 
@@ -90,7 +115,7 @@ TEST_P(Convert, AFolderFromGgufHoldsTheSameTensors) {
   }
 }
 
-TEST_P(Convert, ToQ8) {
+TEST_P(Convert, ToQ8RoundsWeightsAndNothingElse) {
   const GoldenFolder folder(GetParam(), "config.json");
   const std::string gguf = folder / "out.gguf";
   ConvertOptions options;
@@ -98,6 +123,9 @@ TEST_P(Convert, ToQ8) {
   const auto report = convert_to_gguf(open(folder.path()), gguf, options);
   ASSERT_TRUE(report.ok()) << report.error().to_string();
   const GoldenLogits golden = golden_logits(GetParam());
+  ModelFiles original = open(folder.path());
+  original.tensors = rounded_as(original.tensors, open(gguf).tensors);
+  expect_same_bits(std::move(original), open(gguf), shipped_options(), golden.ids_b);
   DecoderHarness harness(gguf, float_options());
   const std::vector<float> logits = logits_of(harness, golden.ids_a);
   double error = 0, power = 0;

@@ -10,6 +10,16 @@
 
 namespace tercet::model {
 
+inline constexpr backend::KvType kKvTypes[] = {backend::KvType::kF32,  backend::KvType::kF16,
+                                               backend::KvType::kBF16, backend::KvType::kInt8,
+                                               backend::KvType::kE4M3, backend::KvType::kE5M2};
+
+// Of a test's parameter.
+inline std::string kv_type_name(backend::KvType type) {
+  constexpr const char* kNames[] = {"f32", "f16", "bf16", "int8", "e4m3", "e5m2"};
+  return kNames[static_cast<size_t>(type)];
+}
+
 inline std::vector<int32_t> random_tokens(int count, uint32_t seed, int vocab = 49152) {
   std::mt19937 random(seed);
   std::vector<int32_t> tokens(static_cast<size_t>(count));

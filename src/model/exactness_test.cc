@@ -1,5 +1,6 @@
 // The properties that the arithmetic promises, on a tiny dense model with windows, on mixtures of experts and
-// on latent attention, with weights in F32, BF16 and Q8_0: what a row computes depends on its sequence alone.
+// on latent attention, with weights in F32, BF16 and Q8_0 and with every type of KV: what a row computes
+// depends on its sequence alone.
 #include "model/exactness.h"
 
 #include <gtest/gtest.h>
@@ -11,12 +12,17 @@ namespace tercet::model {
 namespace {
 
 using backend::Isa;
+using backend::KvType;
 
 struct Case {
   const char* family;
   DType type;
+  KvType kv = KvType::kF16;
 };
-void PrintTo(const Case& c, std::ostream* os) { *os << c.family << " in " << dtype_name(c.type); }
+std::string name_of(const Case& c) {
+  return std::string(c.family) + "_" + std::string(dtype_name(c.type)) + "_kv_" + kv_type_name(c.kv);
+}
+void PrintTo(const Case& c, std::ostream* os) { *os << name_of(c); }
 
 class TinyExactness : public testing::TestWithParam<Case> {
  protected:
@@ -30,6 +36,7 @@ class TinyExactness : public testing::TestWithParam<Case> {
     DecoderHarness::Options options;
     options.device.isa = isa;
     options.num_blocks = 64;
+    options.kv_type = GetParam().kv;
     return DecoderHarness(*std::move(files), options);
   }
 };
@@ -42,7 +49,7 @@ TEST_P(TinyExactness, ChunksThreadsAndInstructionSetsDoNotShow) {
   EXPECT_TRUE(whole == run_in_chunks(scalar, tokens, 7));
   for (const Isa isa : vector_isas()) {
     DecoderHarness harness = this->harness(isa);
-    for (const size_t chunk : {size_t{1}, size_t{7}, size_t{16}, tokens.size()}) {
+    for (const size_t chunk : {size_t{1}, size_t{7}, size_t{16}, size_t{64}, tokens.size()}) {
       harness.restart(2);
       EXPECT_TRUE(whole == run_in_chunks(harness, tokens, chunk))
           << backend::isa_name(isa) << ", chunks of " << chunk;
@@ -76,11 +83,13 @@ std::vector<Case> cases() {
   std::vector<Case> cases;
   for (const char* family : {"gemma3", "gpt_oss", "qwen3_moe", "deepseek_v2", "deepseek_v3"})
     for (const DType type : {DType::kF32, DType::kBF16, DType::kQ8_0}) cases.push_back({family, type});
+  for (const char* family : {"gemma3", "qwen3_moe", "deepseek_v3"})
+    for (const KvType kv : kKvTypes)
+      if (kv != KvType::kF16) cases.push_back({family, DType::kQ8_0, kv});
   return cases;
 }
-INSTANTIATE_TEST_SUITE_P(Models, TinyExactness, testing::ValuesIn(cases()), [](const auto& info) {
-  return std::string(info.param.family) + "_" + std::string(dtype_name(info.param.type));
-});
+INSTANTIATE_TEST_SUITE_P(Models, TinyExactness, testing::ValuesIn(cases()),
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace tercet::model

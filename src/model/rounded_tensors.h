@@ -13,7 +13,7 @@
 
 namespace tercet::model {
 
-// Hands matrices of a float type out as BF16 or Q8_0, rounded to nearest.
+// Hands matrices of a float type out as F16, BF16 or Q8_0, rounded to nearest.
 class RoundingReader final : public TensorReader {
  public:
   explicit RoundingReader(TensorSource source) : source_(std::move(source)) {}
@@ -30,16 +30,16 @@ class RoundingReader final : public TensorReader {
       const auto* bytes = reinterpret_cast<const std::byte*>(&value);
       rounded->insert(rounded->end(), bytes, bytes + sizeof value);
     };
+    if (tensor.type != DType::kQ8_0) {
+      for (const float value : values)
+        put(tensor.type == DType::kBF16 ? f32_to_bf16(value) : f32_to_f16(value));
+      return TensorData{*rounded, rounded};
+    }
     for (auto block = values.begin(); block != values.end(); block += 32) {
-      if (tensor.type == DType::kBF16) {
-        std::for_each(block, block + 32, [&](float value) { put(f32_to_bf16(value)); });
-        continue;
-      }
       float amax = 0;
       std::for_each(block, block + 32, [&](float value) { amax = std::max(amax, std::fabs(value)); });
-      const uint16_t scale = f32_to_f16(amax / 127);
-      const float inverse = amax == 0 ? 0 : 1 / f16_to_f32(scale);
-      put(scale);
+      const float scale = amax / 127, inverse = amax == 0 ? 0 : 1 / scale;
+      put(f32_to_f16(scale));
       std::for_each(block, block + 32, [&](float value) {
         put(static_cast<int8_t>(std::clamp(std::lround(value * inverse), -127L, 127L)));
       });
@@ -52,6 +52,13 @@ class RoundingReader final : public TensorReader {
  private:
   TensorSource source_;
 };
+
+// With the type that the tensor of the same name has in `types`.
+inline TensorSource rounded_as(const TensorSource& source, const TensorSource& types) {
+  std::vector<TensorInfo> tensors = source.tensors();
+  for (TensorInfo& tensor : tensors) tensor.type = types.find(tensor.name)->type;
+  return TensorSource(source.path(), std::move(tensors), std::make_shared<RoundingReader>(source));
+}
 
 inline TensorSource rounded(const TensorSource& source, DType type) {
   std::vector<TensorInfo> tensors = source.tensors();
