@@ -1,28 +1,29 @@
 #!/usr/bin/env python3
 """Serving speed of tercet against llama.cpp's server, in turn (A B A B), on the same file with the same threads.
 
-    bench/vs_llama_server.py MODEL.gguf --llama-server PATH/TO/llama-server [--pairs 3] [--threads 2]
-                             [--clients 8] [--requests 64] [--input 256] [--output 128]
+    bench/vs_llama_server.py MODEL.gguf --llama-server PATH [--pairs 3] [--threads 2] [--clients 8] [--requests 64]
+                             [--input 256] [--output 128] [--results FILE]
 
-A closed loop: so many clients, each sending its next request when the last was answered. Every request has a prompt of
-its own, of random tokens, so that no prefix is shared, and streams its greedy answer without regard to end tokens. Prints
-for each server tokens per second (prompts and answers together), the time to the first token and the time between tokens
-(95 of 100 are below), then the time to the first token of a second request that shares 1,500 tokens with the first.
+`tercet bench serve` drives both alike: first two requests, one after the other, that share 1,500 tokens and have 32 of their
+own, then a closed loop with random prompts and greedy answers that run on over end tokens. Prints every cell and the median
+of the pairs' ratios (tercet / llama.cpp). With --results the cells are kept in FILE, and those that it has already are not
+run again: a long comparison can be cut and continued.
 """
 import argparse
 import http.client
 import json
-import random
+import pathlib
+import socket
 import statistics
 import subprocess
 import threading
 import time
 
-DEADLINE = 900  # seconds
+DEADLINE = 600  # seconds until a server has loaded
+PREFIX, OWN = 1500, 32
 
 
 def free_port():
-    import socket
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -30,20 +31,28 @@ def free_port():
 
 class Server:
     def __init__(self, command, port):
-        self.port = port
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.url = f"http://127.0.0.1:{port}/v1"
+        self.log = []
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace")
+        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
+        self.reader.start()
         end = time.monotonic() + DEADLINE
-        while True:
-            try:
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-                connection.request("GET", "/health")
-                if connection.getresponse().status == 200:
-                    return
-            except OSError:
-                pass
+        while not self.ready(port):
             if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError("no server: " + " ".join(command))
+                self.__exit__()
+                raise RuntimeError(" ".join(command) + ": " + "".join(self.log[-5:]))
             time.sleep(0.2)
+
+    @staticmethod
+    def ready(port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
 
     def __enter__(self):
         return self
@@ -51,84 +60,42 @@ class Server:
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait()
+        self.reader.join()
 
 
-def start_tercet(args, clients):
+def start(engine, args):
     port = free_port()
-    return Server([args.tercet, "serve", args.model, "--port", str(port), "-t", str(args.threads), "-c", str(args.context),
-                   "--parallel", str(clients)], port)
-
-
-def start_llama(args, clients):
+    context = max(args.input + args.output, PREFIX + OWN + args.output) + 64
+    common = [str(args.threads), "--port", str(port), "--parallel", str(args.clients)]
+    if engine == "tercet":
+        return Server([args.tercet, "serve", args.model, "-c", str(context), "-t", *common], port)
     # Its context is divided among its slots.
-    port = free_port()
-    return Server([args.llama_server, "-m", args.model, "--port", str(port), "-t", str(args.threads), "-tb", str(args.threads),
-                   "-c", str(args.context * clients), "-np", str(clients), "-fa", "on", "--no-webui"], port)
+    return Server([args.llama_server, "-m", args.model, "-c", str(context * args.clients), "-fa", "on", "--no-webui",
+                   "-tb", str(args.threads), "-t", *common], port)
 
 
-def stream(port, prompt, output):
-    """Times of the first and of each further part of an answer, in seconds since the request."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
-    begin = time.monotonic()
-    connection.request("POST", "/v1/completions", json.dumps(
-        {"prompt": prompt, "max_tokens": output, "temperature": 0, "stream": True, "ignore_eos": True,
-         "stream_options": {"include_usage": True}}), {"Content-Type": "application/json"})
-    response = connection.getresponse()
-    if response.status != 200:
-        raise RuntimeError(response.read().decode())
-    times, usage = [], None
-    while line := response.readline():
-        if line.startswith(b"data: [DONE]"):
-            break
-        if not line.startswith(b"data: {"):
-            continue
-        event = json.loads(line[6:])
-        usage = event.get("usage") or usage
-        if event["choices"]:
-            times.append(time.monotonic() - begin)
-    connection.close()
-    return times, usage
+def load(args, server, *flags):
+    command = [args.tercet, "bench", "serve", "--url", server.url, "--json", *map(str, flags)]
+    out = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    if out["errors"] or out["unfinished"]:
+        raise RuntimeError(f"{server.url}: {out['errors']}")
+    return out
 
 
-def percentile(values, part):
-    return sorted(values)[min(len(values) - 1, int(part * len(values)))]
-
-
-def closed_loop(server, args, seed):
-    rng = random.Random(seed)
-    prompts = [[rng.randrange(100, 40_000) for _ in range(args.input)] for _ in range(args.requests)]
-    first, between, total = [], [], [0]
-    lock = threading.Lock()
-
-    def client():
-        while True:
-            with lock:
-                if not prompts:
-                    return
-                prompt = prompts.pop()
-            times, usage = stream(server.port, prompt, args.output)
-            with lock:
-                first.append(times[0])
-                between.extend(b - a for a, b in zip(times, times[1:]))
-                total[0] += usage["prompt_tokens"] + usage["completion_tokens"]
-
-    begin = time.monotonic()
-    threads = [threading.Thread(target=client) for _ in range(args.clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = time.monotonic() - begin
-    return {"tokens/s": total[0] / seconds, "first token p50 s": statistics.median(first),
-            "first token p95 s": percentile(first, 0.95), "between tokens p50 s": statistics.median(between),
-            "between tokens p95 s": percentile(between, 0.95)}
-
-
-def shared_prefix(server, seed):
-    rng = random.Random(seed)
-    prefix = [rng.randrange(100, 40_000) for _ in range(1500)]
-    times = [stream(server.port, prefix + [rng.randrange(100, 40_000) for _ in range(32)], 4)[0][0] for _ in range(2)]
-    return {"second/first of a shared prefix": times[1] / times[0]}
+def cell(engine, args, seed):
+    with start(engine, args) as server:
+        load(args, server, "--clients", 1, "--requests", 1, "--input", 16, "--output", 4, "--seed", 1 << 20)  # warm
+        prefix = load(args, server, "--clients", 1, "--requests", 2, "--prefix", PREFIX, "--input", OWN, "--output", 32,
+                      "--seed", (1 << 21) + seed)
+        first, second = [r["first_token"] - r["start"] for r in prefix["requests"]]
+        out = load(args, server, "--clients", args.clients, "--requests", args.requests, "--input", args.input,
+                   "--output", args.output, "--seed", seed)
+    assert out["new_tokens"] == args.requests * args.output, "an answer ended early"
+    return {"tokens/s": out["tokens_per_second"], "new tokens/s": out["new_tokens_per_second"],
+            "first token p50 s": out["first_token_seconds"]["p50"], "first token p95 s": out["first_token_seconds"]["p95"],
+            "between tokens p50 s": out["between_tokens_seconds"]["p50"],
+            "between tokens p95 s": out["between_tokens_seconds"]["p95"],
+            f"first token of a prompt of {PREFIX + OWN} s": first, "second with its prefix / first": second / first}
 
 
 def main():
@@ -136,21 +103,29 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--llama-server", required=True)
     parser.add_argument("--tercet", default="build/release/src/app/tercet")
-    for name, value in (("pairs", 3), ("threads", 2), ("clients", 8), ("requests", 64), ("input", 256), ("output", 128),
-                        ("context", 2048)):
+    parser.add_argument("--results", type=pathlib.Path)
+    for name, value in (("pairs", 3), ("threads", 2), ("clients", 8), ("requests", 64), ("input", 256), ("output", 128)):
         parser.add_argument("--" + name, type=int, default=value)
     args = parser.parse_args()
+    settings = [pathlib.Path(args.model).name, args.threads, args.clients, args.requests, args.input, args.output]
+    kept = {}
+    if args.results and args.results.exists():
+        for line in args.results.read_text().splitlines():
+            entry = json.loads(line)
+            if entry["settings"] == settings:
+                kept[entry["engine"], entry["pair"]] = entry["result"]
     results = {"tercet": [], "llama.cpp": []}
     for pair in range(args.pairs):
-        for name, start in (("tercet", start_tercet), ("llama.cpp", start_llama)):
-            with start(args, args.clients) as server:
-                stream(server.port, [100] * 8, 4)  # warm
-                result = {**shared_prefix(server, pair), **closed_loop(server, args, pair)}
-            results[name].append(result)
-            print(f"{name:<10}", ", ".join(f"{key} {value:.3f}" for key, value in result.items()), flush=True)
+        for engine in results:
+            result = kept.get((engine, pair)) or cell(engine, args, pair)
+            if args.results and (engine, pair) not in kept:
+                with args.results.open("a") as out:
+                    out.write(json.dumps({"settings": settings, "engine": engine, "pair": pair, "result": result}) + "\n")
+            results[engine].append(result)
+            print(f"{engine:<10}", ", ".join(f"{key} {value:.3f}" for key, value in result.items()), flush=True)
     for key in results["tercet"][0]:
         ratios = [ours[key] / theirs[key] for ours, theirs in zip(*results.values())]
-        print(f"{key}: median ratio {statistics.median(ratios):.2f} (tercet / llama.cpp; from {min(ratios):.2f} to {max(ratios):.2f})")
+        print(f"{key}: median ratio {statistics.median(ratios):.2f} (from {min(ratios):.2f} to {max(ratios):.2f})")
 
 
 if __name__ == "__main__":

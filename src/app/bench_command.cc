@@ -90,7 +90,7 @@ Status start(BenchFlags& flags) {
 
 void add_bench_command(CLI::App& app, Action* action) {
   const auto flags = std::make_shared<BenchFlags>();
-  CLI::App* command = app.add_subcommand("bench", "Measure prompt and generation speed, and the memory's");
+  CLI::App* command = app.add_subcommand("bench", "Measure speed: of a model, a server, kernels, tokenizers, the scheduler");
   add_model_flags(*command, flags->model);
   const auto number = [&](const char* names, int& value, const char* help) {
     command->add_option(names, value, help)
@@ -105,6 +105,8 @@ void add_bench_command(CLI::App& app, Action* action) {
   command->add_flag("--json", flags->json, "print the values of every repetition as JSON");
   add_bench_tokenize_command(*command, action);
   add_bench_kernels_command(*command, action);
+  add_bench_serve_command(*command, action);
+  add_bench_schedule_command(*command, action);
   command->callback([=] {
     if (command->get_subcommands().empty()) *action = [=] { return start(*flags); };
   });

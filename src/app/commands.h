@@ -23,5 +23,7 @@ void add_serve_command(CLI::App& app, Action* action);
 void add_bench_command(CLI::App& app, Action* action);
 void add_bench_tokenize_command(CLI::App& bench, Action* action);
 void add_bench_kernels_command(CLI::App& bench, Action* action);
+void add_bench_serve_command(CLI::App& bench, Action* action);
+void add_bench_schedule_command(CLI::App& bench, Action* action);
 
 }  // namespace tercet::app

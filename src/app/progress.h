@@ -1,5 +1,5 @@
-// Progress of long work, for people, on stderr: one line that rewrites itself on a terminal, with an estimate
-// of the time left; elsewhere one plain line when the work ends.
+// Progress of long work, for people, on stderr: one line that rewrites itself on a terminal, with a bar and
+// an estimate of the time left; elsewhere one plain line when the work ends.
 #pragma once
 
 #include <chrono>
@@ -10,15 +10,15 @@ namespace tercet::app {
 
 class Progress {
  public:
-  // `total_bytes` 0: not known.
-  Progress(std::string label, uint64_t total_bytes);
+  // `total` 0: not known. `unit` of what is counted; "": bytes.
+  Progress(std::string label, uint64_t total, std::string unit = "");
   ~Progress();  // leaves the terminal's line clean
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void set_total(uint64_t total_bytes) { total_ = total_bytes; }
+  void set_total(uint64_t total) { total_ = total; }
   // Speed and estimate count from the first value given.
-  void update(uint64_t done_bytes);
+  void update(uint64_t done);
   void finish();
   // Takes the line back, for work whose end shows by itself.
   void clear();
@@ -26,8 +26,10 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   void draw(Clock::time_point now);
+  std::string amount(double value) const;
 
   std::string label_;
+  std::string unit_;
   uint64_t total_;
   uint64_t done_ = 0;
   uint64_t first_done_ = 0;

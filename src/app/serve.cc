@@ -111,6 +111,7 @@ std::string load_line(const ServerTotals& before, const ServerTotals& now, doubl
 Status serve(const ServeOptions& options) {
   log_info("loading {}", options.path);
   TERCET_ASSIGN(const std::unique_ptr<engine::Llm> llm, engine::Llm::load(options.path, options.llm));
+  TERCET_TRY(llm->engine().warm_up());
   const server::ServedModel model = served_model(*llm, options);
   server::Metrics metrics(model.names.front());
   server::EngineHost host(llm->engine(), metrics);

@@ -76,6 +76,19 @@ Result<std::unique_ptr<Engine>> Engine::create(const model::Decoder& decoder,
   return engine;
 }
 
+Status Engine::warm_up() {
+  // It writes block 0, which nothing may hold or have registered.
+  TERCET_CHECK(!busy() && scheduler_.stats().num_prompt_tokens == 0);
+  kv::StepBatch batch;
+  batch.tokens.assign(kv::kBlockTokens, 0);
+  for (int i = 0; i < kv::kBlockTokens; ++i) batch.positions.push_back(i);
+  batch.sequences = {{0, kv::kBlockTokens, 0, 0, 0}};
+  batch.groups.assign(kv_.groups().size(), {{0}, {0, 1}, {0}});
+  batch.wanted_rows = {kv::kBlockTokens - 1};
+  TERCET_TRY(decoder_.forward(context_, *store_, batch));
+  return {};
+}
+
 sched::Microseconds Engine::now() const {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start_)
       .count();

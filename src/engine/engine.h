@@ -45,6 +45,10 @@ class Engine final : public core::Generator {
                                                 const text::Tokenizer& tokenizer, backend::Device& device,
                                                 ThreadPool& threads, const EngineOptions& options);
 
+  // Computes one block of tokens and forgets it, so that the first request does not wait for memory to be
+  // mapped. Before any request only.
+  Status warm_up();
+
   Status add(core::Request request) override;
   void abort(uint64_t request_id) override;
   bool busy() const override { return !sequences_.empty() || !pending_events_.empty(); }

@@ -203,6 +203,22 @@ TEST_F(EngineOnAModel, AnAbortFreesTheRequestAtOnce) {
   EXPECT_EQ(llm->engine().stats().num_running, 0);
 }
 
+TEST_F(EngineOnAModel, WarmingUpLeavesNothing) {
+  const core::Request greedy = request(1, 40, 0.0f);
+  const auto cold = load(128, 1), warm = load(128, 1);
+  ASSERT_TRUE(warm->engine().warm_up().ok());
+  EXPECT_FALSE(warm->engine().busy());
+  EXPECT_EQ(warm->engine().stats().kv_usage, 0);
+  EXPECT_EQ(generate(cold->engine(), greedy), generate(warm->engine(), greedy));
+  EXPECT_EQ(warm->engine().stats().num_prompt_tokens, 40);
+  // What it computed is in no cache.
+  core::Request zeros = request(2, 20, 0.0f);
+  zeros.prompt.assign(20, 0);
+  core::Usage usage;
+  EXPECT_EQ(generate(cold->engine(), zeros), generate(warm->engine(), zeros, &usage));
+  EXPECT_EQ(usage.num_cached_tokens, 0);
+}
+
 TEST_F(EngineOnAModel, RefusesWhatCanNeverRun) {
   const auto llm = load(64, 1);
   core::Request too_long = request(1, 64, 0.0f);

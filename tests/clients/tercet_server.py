@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -22,6 +23,11 @@ def eventually(condition):
             return True
         time.sleep(0.01)
     return False
+
+
+def post(body, path="/v1/completions"):
+    """The bytes of a request."""
+    return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 class Server:
@@ -95,6 +101,18 @@ class Server:
         if (status, done, rest) != (200, "data: [DONE]", ""):
             raise RuntimeError(f"{status}: {text[-400:]}")
         return [json.loads(event.removeprefix("data: ")) for event in events]
+
+    def leave_early(self, request):
+        """Sends a streaming request, reads a little of the answer, and closes."""
+        body = json.dumps(request).encode()
+        with socket.create_connection(("127.0.0.1", self.port), DEADLINE) as connection:
+            connection.sendall(post(body))
+            connection.recv(400)
+
+    def idle(self):
+        """Whether nothing runs or waits any more, while a test may wait for it."""
+        return eventually(lambda: self.metric("vllm:num_requests_running") == 0
+                          and self.metric("vllm:num_requests_waiting") == 0)
 
     def metric(self, name):
         """The sum over all series of this name."""
