@@ -220,9 +220,11 @@ class Simulation {
     std::vector<SequenceResult> results;
     for (int s = 0; s < plan_.batch.num_sequences(); ++s) {
       const PlannedSequence& planned = plan_.sequences[static_cast<size_t>(s)];
-      write_rows(s);
-      if (below(50) == 0) continue;  // the step stopped before this sequence
-      results.push_back(result_of(planned));
+      const bool skipped = below(50) == 0;  // the step stopped before this sequence
+      SequenceResult result = skipped ? SequenceResult() : result_of(planned);
+      write_rows(s, result.num_computed);
+      if (skipped) continue;
+      results.push_back(std::move(result));
       if (below(50) == 0) results.push_back(results.back());  // reported twice
     }
     std::shuffle(results.begin(), results.end(), random_);
@@ -238,7 +240,8 @@ class Simulation {
     }
   }
 
-  void write_rows(int s) {
+  // Of rows that the step did not get to, the slots hold rubbish.
+  void write_rows(int s, int num_computed) {
     const kv::SequenceRows& rows = plan_.batch.sequences[static_cast<size_t>(s)];
     const auto live = live_.find(plan_.sequences[static_cast<size_t>(s)].id);
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -247,7 +250,8 @@ class Simulation {
         const kv::BlockId block = table[static_cast<size_t>(p / kv::kBlockTokens)];
         TERCET_CHECK(kv_.pool(static_cast<int>(g)).refcount(block) == 1);
         // An aborted sequence's rows are written too; and a rejected draft leaves rubbish.
-        slot(g, block, p) = live == live_.end() ? 2 : row_contents(live->second, s, p);
+        const bool computed = live != live_.end() && p < rows.context_len + num_computed;
+        slot(g, block, p) = computed ? row_contents(live->second, s, p) : 2;
       }
     }
   }
