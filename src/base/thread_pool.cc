@@ -72,7 +72,6 @@ ThreadPool::~ThreadPool() {
   {
     const std::lock_guard lock(mutex_);
     stopping_.store(true);
-    ticket_.store(make_ticket(generation_of(ticket_.load()) + 1, kClosed));
   }
   wake_.notify_all();
   for (auto& thread : workers_) thread.join();
@@ -127,14 +126,14 @@ void ThreadPool::run_pieces(int member) {
 }
 
 bool ThreadPool::wait_for_loop(uint32_t seen) {
-  const auto is_new = [&] { return generation_of(ticket_.load()) != seen; };
+  const auto may_go = [&] { return stopping_.load() || generation_of(ticket_.load()) != seen; };
   for (int spins = 0; spins < kSpins; ++spins) {
-    if (is_new()) return !stopping_.load();
+    if (may_go()) return !stopping_.load();
     pause_cpu();
   }
   std::unique_lock lock(mutex_);
   sleepers_.fetch_add(1);
-  wake_.wait(lock, is_new);
+  wake_.wait(lock, may_go);
   sleepers_.fetch_sub(1);
   return !stopping_.load();
 }

@@ -75,5 +75,14 @@ TEST(ThreadPool, MembersFlushDenormalsAndTheCallerIsRestored) {
   EXPECT_NE(tiny * 0.5f, 0.0f);
 }
 
+TEST(ThreadPool, EndsWhileWorkersAreLateForALoop) {
+  std::atomic<int64_t> sum{0};
+  for (int i = 0; i < 1000; ++i) {
+    ThreadPool pool(8);
+    pool.parallel_for(2, 1, [&](int64_t begin, int64_t, int) { sum += begin; });
+  }
+  EXPECT_EQ(sum, 1000);
+}
+
 }  // namespace
 }  // namespace tercet

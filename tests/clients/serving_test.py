@@ -19,7 +19,7 @@ import tempfile
 import threading
 import unittest
 
-from tercet_server import DEADLINE, MODEL, Server, eventually
+from tercet_server import DEADLINE, MODEL, Server, eventually, post
 
 TERCET = sys.argv.pop(1)
 PROMPTS = [json.loads(line)["prompt"] for line in
@@ -227,7 +227,7 @@ class Exactness(ServerTest):
 
             def disturb():  # requests that are dropped half-way
                 while not stop.is_set():
-                    leave_early(self.server, {"prompt": random.choice(PROMPTS), "max_tokens": 200, "stream": True})
+                    self.server.leave_early({"prompt": random.choice(PROMPTS), "max_tokens": 200, "stream": True})
 
             noise = threading.Thread(target=disturb)
             noise.start()
@@ -252,90 +252,25 @@ class Exactness(ServerTest):
         self.assertGreater(self.server.metric("vllm:num_preemptions_total"), preempted)
 
 
-def leave_early(server, request):
-    """Sends a streaming request, reads a little of the answer, and closes."""
-    body = json.dumps(request).encode()
-    with socket.create_connection(("127.0.0.1", server.port), DEADLINE) as connection:
-        connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        connection.recv(400)
-
-
 class Robustness(ServerTest):
     flags = ("--parallel", "4", "--max-queue", "8", "--max-body", "1")
 
-    def idle(self):
-        return eventually(lambda: self.server.metric("vllm:num_requests_running") == 0
-                          and self.server.metric("vllm:num_requests_waiting") == 0)
-
     def test_closing_the_connection_frees_the_request_in_every_state(self):  # row A8
         request = json.dumps({"prompt": "a " * 1500, "max_tokens": 500, "ignore_eos": True}).encode()
-        head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(request)
         connections = [socket.create_connection(("127.0.0.1", self.server.port), DEADLINE) for _ in range(8)]
         for connection in connections:
-            connection.sendall(head + request)
+            connection.sendall(post(request))
         self.assertTrue(eventually(lambda: self.server.metric("vllm:num_requests_running") == 4))
         for connection in connections:
             connection.close()
-        self.assertTrue(self.idle())
+        self.assertTrue(self.server.idle())
         self.assertEqual(self.server.metric("vllm:kv_cache_usage_perc"), 0)
 
     def test_a_full_queue_is_429_and_says_when_to_come_again(self):
         request = {"prompt": "a", "max_tokens": 400, "ignore_eos": True, "n": 13}
         status, headers, body = self.server.ask("/v1/completions", request)
         self.assertEqual((status, headers["Retry-After"], body["error"]["code"]), (429, "1", "rate_limit_exceeded"))
-        self.assertTrue(self.idle())
-
-    def test_hostile_requests_do_no_harm(self):
-        rng = random.Random(1)
-        good = json.dumps({"prompt": "Hello", "max_tokens": 2, "temperature": 0}).encode()
-        expected = self.server.complete(prompt="Hello", max_tokens=2, temperature=0)[0]["text"]
-
-        def post(body, path=b"/v1/completions"):
-            return b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path, len(body)) + body
-
-        def mutated():
-            data = bytearray(good)
-            for _ in range(rng.randint(1, 4)):
-                data[rng.randrange(len(data))] = rng.randrange(256)
-            return post(bytes(data))
-
-        attacks = [
-            mutated, mutated, mutated,
-            lambda: post(good)[:rng.randrange(1, len(post(good)))],
-            lambda: b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
-            lambda: post(b'{"prompt": ' + b"[" * 100_000),
-            lambda: post(b'{"prompt": "' + b"\xff\xfe" * 50 + b'"}'),
-            lambda: post(b'{"prompt": "\\ud800", "max_tokens": 1}'),
-            lambda: b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
-            lambda: b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-            lambda: rng.randbytes(200),
-            lambda: post(json.dumps({"prompt": "a", "max_tokens": 50, "stream": True}).encode()),
-        ]
-
-        def attack(_):
-            data = rng.choice(attacks)()
-            with socket.create_connection(("127.0.0.1", self.server.port), DEADLINE) as connection:
-                try:
-                    connection.sendall(data)
-                    if rng.random() < 0.5:
-                        connection.settimeout(0.05)
-                        connection.recv(1000)
-                except OSError:
-                    pass
-
-        def round_of(count):
-            with concurrent.futures.ThreadPoolExecutor(8) as pool:
-                list(pool.map(attack, range(count)))
-            self.assertTrue(self.idle())
-            self.assertTrue(eventually(lambda: self.server.metric("tercet:http_connections") <= 1))
-
-        round_of(300)
-        memory, descriptors = self.server.memory(), self.server.descriptors()
-        round_of(300)
-        self.assertLess(self.server.memory() - memory, 32 << 20)
-        self.assertLessEqual(self.server.descriptors(), descriptors + 1)
-        self.assertEqual(self.server.metric("vllm:kv_cache_usage_perc"), 0)
-        self.assertEqual(self.server.complete(prompt="Hello", max_tokens=2, temperature=0)[0]["text"], expected)
+        self.assertTrue(self.server.idle())
 
     def test_a_client_that_does_not_read_holds_up_nobody(self):
         body = json.dumps({"prompt": "a", "max_tokens": 1500, "ignore_eos": True, "stream": True,
@@ -343,11 +278,11 @@ class Robustness(ServerTest):
         with socket.socket() as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.connect(("127.0.0.1", self.server.port))
-            slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            slow.sendall(post(body))
             for _ in range(3):
                 _, usage = self.server.complete(prompt="Hello", max_tokens=8, ignore_eos=True)
                 self.assertEqual(usage["completion_tokens"], 8)
-        self.assertTrue(self.idle())
+        self.assertTrue(self.server.idle())
 
 
 class Operation(ServerTest):
