@@ -163,8 +163,9 @@ TEST_P(KernelsTest, QuantizesActivations) {
     for (float spread : {1.0f, 1e-20f, 1e-34f, 1e4f}) {
       std::vector<float> x = values(2 * 768, spread);
       std::fill(x.begin() + 256, x.begin() + 512, 0.0f);
-      // Halves: ties round to even.
-      for (int i = 0; i < 16; ++i) x[static_cast<size_t>(i)] = spread * (static_cast<float>(i) + 0.5f);
+      // Halves where the largest is 127: ties round to even.
+      for (int i = 0; i < 256; ++i) x[static_cast<size_t>(i)] = spread * (static_cast<float>(i % 127) + 0.5f);
+      for (size_t i = 31; i < 256; i += 32) x[i] = spread * 127;
       for (int tile : {1, 2, 3}) {
         const Quantized a(scalar(), x.data(), 2, 768, block, tile),
             b(tested(), x.data(), 2, 768, block, tile);

@@ -16,9 +16,12 @@ namespace tercet::backend {
 
 template <class V, class Ops, KvType type>
 struct AttentionKernel {
-  // Rows, and vectors of keys or dimensions, whose accumulators are in registers at once.
-  static constexpr int kRows = V::kManyRegisters ? 8 : 4;
-  static constexpr int kVectors = V::kManyRegisters ? 2 : 1;
+  // Rows whose accumulators are in registers at once; and vectors of keys or dimensions for each of R rows.
+  static constexpr int kRows = V::kManyRegisters ? 8 : 6;
+  template <int R>
+  static constexpr int kVectors = R == 1   ? 4
+                                  : R == 2 ? (V::kManyRegisters ? 4 : 2)
+                                           : (V::kManyRegisters ? 2 : 1);
   static constexpr int kBlocks = kAttentionSegment / 16;
   static constexpr int kElementBytes = kv_element_bytes(type);
 
@@ -53,31 +56,31 @@ struct AttentionKernel {
     }
   };
 
-  // Unscaled scores of the keys of kVectors blocks. `next` is what to ask memory for meanwhile.
+  // Unscaled scores of the keys of kVectors<R> blocks. `next` is what to ask memory for meanwhile.
   template <int R>
   static void dots(const Rows<R>& rows, const std::byte* const* k, const std::byte* const* next,
-                   V (&out)[R][kVectors]) {
+                   V (&out)[R][kVectors<R>]) {
     const float* q[R];
-    V acc[R][kVectors];
+    V acc[R][kVectors<R>];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       q[r] = rows.tile.q[rows.index[r]];
-#pragma GCC unroll 2
-      for (int b = 0; b < kVectors; ++b) acc[r][b] = V::all(0);
+#pragma GCC unroll 4
+      for (int b = 0; b < kVectors<R>; ++b) acc[r][b] = V::all(0);
     }
 #pragma GCC unroll 1
     for (int d = 0; d < rows.tile.k_dim; ++d) {
-      V keys[kVectors];
-#pragma GCC unroll 2
-      for (int b = 0; b < kVectors; ++b) {
+      V keys[kVectors<R>];
+#pragma GCC unroll 4
+      for (int b = 0; b < kVectors<R>; ++b) {
         keys[b] = load(k[b], d * 16);
         Ops::prefetch_near(next[b] + d * 16 * kElementBytes);
       }
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const V query = V::all(q[r][d]);
-#pragma GCC unroll 2
-        for (int b = 0; b < kVectors; ++b) acc[r][b] = fma(query, keys[b], acc[r][b]);
+#pragma GCC unroll 4
+        for (int b = 0; b < kVectors<R>; ++b) acc[r][b] = fma(query, keys[b], acc[r][b]);
       }
     }
     copy<R>(acc, out);
@@ -85,32 +88,32 @@ struct AttentionKernel {
 
   // Accumulators stay in registers while no index into them varies, so they are an array of their own.
   template <int R>
-  static void copy(const V (&from)[R][kVectors], V (&to)[R][kVectors]) {
+  static void copy(const V (&from)[R][kVectors<R>], V (&to)[R][kVectors<R>]) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
-#pragma GCC unroll 2
-      for (int b = 0; b < kVectors; ++b) to[r][b] = from[r][b];
+#pragma GCC unroll 4
+      for (int b = 0; b < kVectors<R>; ++b) to[r][b] = from[r][b];
   }
 
   // The same with int8 queries and keys [k_dim / 4][16][4]: exact integers, times both scales.
   template <int R>
   static void dots_i8(const Rows<R>& rows, const std::byte* const* k, const std::byte* const* next,
-                      V (&out)[R][kVectors]) {
+                      V (&out)[R][kVectors<R>]) {
     using I = typename Ops::I;
     const int groups = (rows.tile.k_dim + 3) / 4;
-    alignas(64) float dot[R][kVectors][16];
+    alignas(64) float dot[R][kVectors<R>][16];
     for (int lane = 0; lane < 16; lane += Ops::kRows) {
-      I acc[R][kVectors];
+      I acc[R][kVectors<R>];
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const I start = Ops::kVnni ? Ops::all32(-128 * rows.tile.q8_sum[rows.index[r]]) : Ops::zero();
-#pragma GCC unroll 2
-        for (int b = 0; b < kVectors; ++b) acc[r][b] = start;
+#pragma GCC unroll 4
+        for (int b = 0; b < kVectors<R>; ++b) acc[r][b] = start;
       }
       for (int g = 0; g < groups; ++g) {
-        I keys[kVectors];
-#pragma GCC unroll 2
-        for (int b = 0; b < kVectors; ++b) {
+        I keys[kVectors<R>];
+#pragma GCC unroll 4
+        for (int b = 0; b < kVectors<R>; ++b) {
           keys[b] = Ops::load(k[b] + g * 64 + lane * 4);
           if (Ops::kVnni) keys[b] = Ops::flip_sign_bits(keys[b]);
           Ops::prefetch_near(next[b] + g * 64);
@@ -118,8 +121,8 @@ struct AttentionKernel {
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
           const I query = Ops::broadcast4(rows.tile.q8[rows.index[r]] + g * 4);
-#pragma GCC unroll 2
-          for (int b = 0; b < kVectors; ++b) {
+#pragma GCC unroll 4
+          for (int b = 0; b < kVectors<R>; ++b) {
             if constexpr (Ops::kVnni) {
               acc[r][b] = Ops::dot4(acc[r][b], keys[b], query);
             } else {
@@ -130,10 +133,10 @@ struct AttentionKernel {
       }
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r)
-#pragma GCC unroll 2
-        for (int b = 0; b < kVectors; ++b) Ops::store_f32(dot[r][b] + lane, Ops::to_float(acc[r][b]));
+#pragma GCC unroll 4
+        for (int b = 0; b < kVectors<R>; ++b) Ops::store_f32(dot[r][b] + lane, Ops::to_float(acc[r][b]));
     }
-    for (int b = 0; b < kVectors; ++b) {
+    for (int b = 0; b < kVectors<R>; ++b) {
       const V scales = V::load(kv_scales(k[b], groups * 4));
       for (int r = 0; r < R; ++r)
         out[r][b] = V::load(dot[r][b]) * scales * V::all(rows.tile.q8_scale[rows.index[r]]);
@@ -147,25 +150,26 @@ struct AttentionKernel {
     const float cap = rows.tile.soft_cap;
     for (int r = 0; r < R; ++r) max_lanes[r] = minus_infinity;
     const int last = rows.all.last / 16;
-    for (int block = rows.all.first / 16; block <= last; block += kVectors) {
-      const std::byte *k[kVectors], *next[kVectors];
-      for (int b = 0; b < kVectors; ++b) {
+    for (int block = rows.all.first / 16; block <= last; block += kVectors<R>) {
+      const std::byte *k[kVectors<R>], *next[kVectors<R>];
+      for (int b = 0; b < kVectors<R>; ++b) {
         k[b] = rows.k(std::min(block + b, last));
-        next[b] = rows.k(std::min(block + kVectors + b, last));
+        next[b] = rows.k(std::min(block + kVectors<R> + b, last));
       }
-      V dot[R][kVectors];
+      V dot[R][kVectors<R>];
       if constexpr (type == KvType::kInt8) {
         dots_i8<R>(rows, k, next, dot);
       } else {
         dots<R>(rows, k, next, dot);
       }
-      for (int b = 0; b < std::min(kVectors, last - block + 1); ++b) {
+      for (int b = 0; b < std::min(kVectors<R>, last - block + 1); ++b) {
         const int first_key = (block + b) * 16;
         for (int r = 0; r < R; ++r) {
           V score = dot[r][b] * V::all(rows.tile.scale);
           if (cap != 0) score = V::all(cap) * vec::tanh(score / V::all(cap));
-          score = select(V::first(rows.range[r].last + 1 - first_key), score, minus_infinity);
-          score = select(V::first(rows.range[r].first - first_key), minus_infinity, score);
+          const int begin = rows.range[r].first - first_key, end = rows.range[r].last + 1 - first_key;
+          if (end < 16) score = select(V::first(end), score, minus_infinity);
+          if (begin > 0) score = select(V::first(begin), minus_infinity, score);
           score.store(p[r] + first_key);
           max_lanes[r] = max(max_lanes[r], score);
         }
@@ -201,24 +205,28 @@ struct AttentionKernel {
   // sums += p V for positions [begin, end) of a block, at dimension d.
   template <int R, bool kWhole>
   static void weigh_block(const Rows<R>& rows, int block, int begin, int end, int d, const std::byte* next,
-                          const float (*p)[kAttentionSegment], V (&sums)[R][kVectors]) {
+                          const float (*p)[kAttentionSegment], V (&sums)[R][kVectors<R>]) {
     const int v_dim = rows.tile.v_dim;
-    const int step = d + 16 < v_dim ? 16 : 0;  // to the second vector, if there is one
     const std::byte* v = rows.v(block);
-    V acc[R][kVectors];
+    int offset[kVectors<R>];  // of each vector, or of the first one again
+    for (int b = 0; b < kVectors<R>; ++b) offset[b] = d + b * 16 < v_dim ? d + b * 16 : d;
+    V acc[R][kVectors<R>];
     copy<R>(sums, acc);
     for (int i = begin; i < end; ++i) {
-      V values[kVectors];
-#pragma GCC unroll 2
-      for (int b = 0; b < kVectors; ++b) values[b] = load(v, i * v_dim + d + b * step);
-      Ops::prefetch_near(next + (i * v_dim + d) * kElementBytes);
+      V values[kVectors<R>];
+#pragma GCC unroll 4
+      for (int b = 0; b < kVectors<R>; ++b) {
+        values[b] = load(v, i * v_dim + offset[b]);
+        if (b * 16 * kElementBytes % 64 == 0)
+          Ops::prefetch_near(next + (i * v_dim + offset[b]) * kElementBytes);
+      }
       const int position = block * 16 + i;
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         if (!kWhole && (position < rows.range[r].first || position > rows.range[r].last)) continue;
         const V weight = V::all(p[r][position]);
-#pragma GCC unroll 2
-        for (int b = 0; b < kVectors; ++b) acc[r][b] = fma(weight, values[b], acc[r][b]);
+#pragma GCC unroll 4
+        for (int b = 0; b < kVectors<R>; ++b) acc[r][b] = fma(weight, values[b], acc[r][b]);
       }
     }
     copy<R>(acc, sums);
@@ -233,12 +241,12 @@ struct AttentionKernel {
       for (const Range& range : rows.range)
         whole[b] = whole[b] && range.first <= b * 16 && range.last >= b * 16 + 15;
     }
-    for (int d = 0; d < v_dim; d += 16 * kVectors) {
-      V acc[R][kVectors];
+    for (int d = 0; d < v_dim; d += 16 * kVectors<R>) {
+      V acc[R][kVectors<R>];
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r)
-#pragma GCC unroll 2
-        for (int b = 0; b < kVectors; ++b) acc[r][b] = V::all(0);
+#pragma GCC unroll 4
+        for (int b = 0; b < kVectors<R>; ++b) acc[r][b] = V::all(0);
       for (int b = rows.all.first / 16; b <= last; ++b) {
         const std::byte* next = rows.v(std::min(b + 1, last));
         if (whole[b]) {
@@ -250,7 +258,7 @@ struct AttentionKernel {
         }
       }
       for (int r = 0; r < R; ++r)
-        for (int b = 0; b < kVectors && d + b * 16 < v_dim; ++b)
+        for (int b = 0; b < kVectors<R> && d + b * 16 < v_dim; ++b)
           acc[r][b].store_partial(out.o + rows.index[r] * v_dim + d + b * 16,
                                   std::min(v_dim - d - b * 16, 16));
     }
@@ -278,8 +286,11 @@ struct AttentionKernel {
   }
 
   static void run(const AttentionTile& tile, int segment, AttentionPartial& out) {
-    for (int row = 0; row < tile.num_rows; row += kRows) {
-      const int count = std::min(kRows, tile.num_rows - row);
+    // As few passes as there can be, of one size.
+    const int passes = (tile.num_rows + kRows - 1) / kRows;
+    const int rows = (tile.num_rows + passes - 1) / passes;
+    for (int row = 0; row < tile.num_rows; row += rows) {
+      const int count = std::min(rows, tile.num_rows - row);
       if (count > 6) {
         some_rows<kRows>(tile, segment, row, count, out);
       } else if (count > 4) {

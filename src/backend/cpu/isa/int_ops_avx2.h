@@ -19,7 +19,7 @@ struct IntOps {
   // vectors of outputs that many rows keep in registers.
   static constexpr int kFewTiles[] = {1, 2, 3, 4};
   static constexpr int kFewRows = 8;
-  static constexpr int kManyRows = 4, kManyVectors = 1;
+  static constexpr int kManyRows = 4, kManyVectors = 2;
 
   static I zero() { return _mm256_setzero_si256(); }
   static I load(const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
@@ -105,7 +105,7 @@ struct IntOps {
 // AVX-VNNI adds the byte dot product.
 struct VnniOps : IntOps {
   static constexpr bool kVnni = true;
-  static constexpr int kManyRows = 6;
+  static constexpr int kManyRows = 6, kManyVectors = 1;
   // acc + the four products of unsigned codes and signed activations, per 32-bit lane.
 #ifdef TERCET_EMULATE_AVXVNNI
   static I dot4(I acc, I codes, I a) {

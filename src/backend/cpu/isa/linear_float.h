@@ -14,7 +14,7 @@ template <class V, FloatType type>
 struct FloatLinear {
   // Rows and panels whose accumulators are in registers at once; BF16 has two chains more for each.
   static constexpr int kRows =
-      type == FloatType::kBF16 ? (V::kManyRegisters ? 6 : 2) : (V::kManyRegisters ? 8 : 4);
+      type == FloatType::kBF16 ? (V::kManyRegisters ? 6 : 3) : (V::kManyRegisters ? 8 : 6);
   static constexpr int kPanels = V::kManyRegisters ? 2 : 1;
 
   static V load(const std::byte* panel, int64_t k) {
@@ -43,18 +43,24 @@ struct FloatLinear {
         V w[P];
 #pragma GCC unroll 4
         for (int p = 0; p < P; ++p) w[p] = load(weights[p], k);
-#pragma GCC unroll 8
-        for (int m = 0; m < M; ++m) {
-          const V value = V::all(rows[m][k]);
-#pragma GCC unroll 4
-          for (int p = 0; p < P; ++p) acc[m][p] = fma(value, w[p], acc[m][p]);
-        }
+        add_products<M, P>(rows, k, w, acc);
       }
     }
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m)
 #pragma GCC unroll 4
       for (int p = 0; p < P; ++p) store(task, row + m, panel + p, acc[m][p]);
+  }
+
+  // acc[m][p] += input k of row m times w[p].
+  template <int M, int P>
+  static void add_products(const float* const* rows, int64_t k, const V (&w)[P], V (&acc)[M][P]) {
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m) {
+      const V value = V::all(rows[m][k]);
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) acc[m][p] = fma(value, w[p], acc[m][p]);
+    }
   }
 
   // As tdpbf16ps adds: per 32 inputs the even and the odd ones in a chain each, then their sum to the
@@ -70,22 +76,14 @@ struct FloatLinear {
         for (int p = 0; p < P; ++p) even[m][p] = odd[m][p] = V::all(0);
 #pragma GCC unroll 1
       for (int64_t k = begin; k < begin + 32; k += 2) {
-        V w_even[P], w_odd[P];
+        const auto pairs = [&](int p) { return reinterpret_cast<const uint32_t*>(weights[p]) + k / 2 * 16; };
+        V w[P];
 #pragma GCC unroll 4
-        for (int p = 0; p < P; ++p) {
-          const auto* pairs = reinterpret_cast<const uint32_t*>(weights[p]) + k / 2 * 16;
-          w_even[p] = V::load_bf16_low(pairs);
-          w_odd[p] = V::load_bf16_high(pairs);
-        }
-#pragma GCC unroll 8
-        for (int m = 0; m < M; ++m) {
-          const V value_even = V::all(rows[m][k]), value_odd = V::all(rows[m][k + 1]);
+        for (int p = 0; p < P; ++p) w[p] = V::load_bf16_low(pairs(p));
+        add_products<M, P>(rows, k, w, even);
 #pragma GCC unroll 4
-          for (int p = 0; p < P; ++p) {
-            even[m][p] = fma(value_even, w_even[p], even[m][p]);
-            odd[m][p] = fma(value_odd, w_odd[p], odd[m][p]);
-          }
-        }
+        for (int p = 0; p < P; ++p) w[p] = V::load_bf16_high(pairs(p));
+        add_products<M, P>(rows, k + 1, w, odd);
       }
 #pragma GCC unroll 8
       for (int m = 0; m < M; ++m)

@@ -37,15 +37,16 @@ struct PackedLinear {
   }
 
   template <int M>
-  static void few(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x) {
+  [[gnu::noinline]] static void few(const quant::PackedLayout& layout, const LinearTask& task,
+                                    const QuantizedRows& x) {
     for (int64_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
       for (int64_t row = 0; row < task.rows; row += M) {
-        F acc[kHalves][M];
+        F acc[M][kHalves];
         Few::template panel<M>(layout, task.panels + panel * task.panel_stride, task.inputs,
                                first_span(x, row / M), acc);
         const auto rows = static_cast<int>(std::min<int64_t>(M, task.rows - row));
-        for (int half = 0; half < kHalves; ++half)
-          for (int m = 0; m < rows; ++m) store(task, row + m, panel, half, acc[half][m]);
+        for (int m = 0; m < rows; ++m)
+          for (int half = 0; half < kHalves; ++half) store(task, row + m, panel, half, acc[m][half]);
       }
     }
   }
@@ -101,7 +102,10 @@ struct PackedLinear {
   }
 
   static void run(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x) {
-    if (task.rows > Ops::kFewRows) return many(layout, task, x);
+    // Codes of two planes cost so much to unpack that a second tile had better not do it again.
+    constexpr bool kTwoPlanes = L.bits == 3 || L.bits == 5 || L.bits == 6;
+    const bool again = kTwoPlanes && x.tile == kManyRows && task.rows > kManyRows;
+    if (task.rows > Ops::kFewRows || again) return many(layout, task, x);
     [&]<size_t... i>(std::index_sequence<i...>) {
       ((x.tile == Ops::kFewTiles[i] ? few<Ops::kFewTiles[i]>(layout, task, x) : void()), ...);
     }
@@ -125,22 +129,23 @@ template <class Ops>
 int64_t multiply_adds(int64_t rounds) {
   constexpr int kAccumulators = 12;
   typename Ops::I acc[kAccumulators];
-  for (auto& value : acc) value = Ops::zero();
-  const typename Ops::I codes = Ops::all16(0x0101);
-  for (int64_t i = 0; i < rounds; ++i) {
 #pragma GCC unroll 12
-    for (auto& value : acc) {
+  for (int i = 0; i < kAccumulators; ++i) acc[i] = Ops::all32(i);  // equal ones would become one
+  const typename Ops::I codes = Ops::all16(0x0101);
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kAccumulators; ++i) {
       if constexpr (Ops::kVnni) {
-        value = Ops::dot4(value, codes, codes);
+        acc[i] = Ops::dot4(acc[i], codes, codes);
       } else {
-        value = Ops::products(value, codes);
+        acc[i] = Ops::products(acc[i], codes);
       }
     }
   }
-  for (int i = 1; i < kAccumulators; ++i) acc[0] = Ops::add32(acc[0], acc[i]);
-  std::byte bytes[Ops::kRows * 4];
-  Ops::store(bytes, acc[0]);
-  [[maybe_unused]] const volatile std::byte used = bytes[0];
+  std::byte sums[kAccumulators][Ops::kRows * 4];
+#pragma GCC unroll 12
+  for (int i = 0; i < kAccumulators; ++i) Ops::store(sums[i], acc[i]);
+  for (const auto& lanes : sums) [[maybe_unused]] const volatile std::byte used = lanes[0];
   return rounds * kAccumulators * Ops::kRows * 4;
 }
 

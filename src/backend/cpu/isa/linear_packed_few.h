@@ -23,50 +23,79 @@ struct TileSpan {
   const int32_t* sums;
 };
 
-// acc[m] += dot of groups [kBegin, kEnd) with row m.
-template <class Ops, quant::PackedShape L, int M, int kBegin, int kEnd>
-inline void add_dots(const std::byte* chunk, typename Ops::I table, const int8_t* q,
-                     typename Ops::I* acc) requires Ops::kVnni {
-#pragma GCC unroll 8
-  for (int g = kBegin; g < kEnd; ++g) {
-    const typename Ops::I code = PackedCodes<Ops, L>::group(chunk, table, g);
-#pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) acc[m] = Ops::dot4(acc[m], code, Ops::broadcast4(q + (g * M + m) * 4));
-  }
-}
-
-// acc[m] += factor * dot of groups [kBegin, kEnd) with row m; `factor` holds a 16-bit value twice in each
-// lane.
-template <class Ops, quant::PackedShape L, int M, int kBegin, int kEnd>
-inline void add_scaled_dots16(const std::byte* chunk, typename Ops::I table, const int8_t* q,
-                              typename Ops::I factor, typename Ops::I* acc) {
-  using I = typename Ops::I;
-  using Codes = PackedCodes<Ops, L>;
-  constexpr int kStep = std::min(kProductsIn16Bits<L>, kEnd - kBegin);
-#pragma GCC unroll 8
-  for (int begin = kBegin; begin < kEnd; begin += kStep) {
-    I sum16[M];
-#pragma GCC unroll 8
-    for (int g = begin; g < begin + kStep; ++g) {
-      const I code = Codes::group(chunk, table, g);
-#pragma GCC unroll 8
-      for (int m = 0; m < M; ++m) {
-        const I a = Ops::broadcast4(q + (g * M + m) * 4);
-        const I products = Codes::kSigned ? Ops::products_signed(code, a) : Ops::products(code, a);
-        sum16[m] = g == begin ? products : Ops::add16(sum16[m], products);
-      }
-    }
-#pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) acc[m] = Ops::add32(acc[m], Ops::madd16(sum16[m], factor));
-  }
-}
-
 template <class Ops, quant::PackedShape L>
 struct FewRows {
   using I = typename Ops::I;
   using F = typename Ops::F;
   using Codes = PackedCodes<Ops, L>;
-  static constexpr int kHalves = quant::kPanelRows / Ops::kRows;
+  static constexpr int P = quant::kPanelRows / Ops::kRows;  // vectors of outputs
+  static constexpr int kVectorBytes = Ops::kRows * 4;
+
+  // Codes of group g of the chunk at `chunk`, for all rows of the panel.
+  static void load_group(const std::byte* chunk, I table, int g, I (&codes)[P]) {
+#pragma GCC unroll 2
+    for (int p = 0; p < P; ++p) codes[p] = Codes::group(chunk + p * kVectorBytes, table, g);
+  }
+
+  // acc[m][p] += dot of groups [kBegin, kEnd) with row m.
+  template <int M, int kBegin, int kEnd>
+  static void add_dots(const std::byte* chunk, I table, const int8_t* q, I (&acc)[M][P]) {
+    if constexpr (Ops::kVnni) {
+#pragma GCC unroll 8
+      for (int g = kBegin; g < kEnd; ++g) {
+        I codes[P];
+        load_group(chunk, table, g, codes);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; ++m) {
+          const I a = Ops::broadcast4(q + (g * M + m) * 4);
+#pragma GCC unroll 2
+          for (int p = 0; p < P; ++p) acc[m][p] = Ops::dot4(acc[m][p], codes[p], a);
+        }
+      }
+    } else {
+      add_scaled_dots16<M, kBegin, kEnd>(
+          chunk, table, q, [](int) { return Ops::all16(1); }, acc);
+    }
+  }
+
+  // acc[m][p] += factor(p) * dot of groups [kBegin, kEnd) with row m; a factor holds a 16-bit value twice in
+  // each lane.
+  template <int M, int kBegin, int kEnd, class Factor>
+  static void add_scaled_dots16(const std::byte* chunk, I table, const int8_t* q, const Factor& factor,
+                                I (&acc)[M][P]) {
+    constexpr int kStep = std::min(kProductsIn16Bits<L>, kEnd - kBegin);
+#pragma GCC unroll 8
+    for (int begin = kBegin; begin < kEnd; begin += kStep) {
+      I sum16[M][P];
+#pragma GCC unroll 8
+      for (int g = begin; g < begin + kStep; ++g) {
+        I codes[P];
+        load_group(chunk, table, g, codes);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; ++m) {
+          const I a = Ops::broadcast4(q + (g * M + m) * 4);
+#pragma GCC unroll 2
+          for (int p = 0; p < P; ++p) {
+            const I products =
+                Codes::kSigned ? Ops::products_signed(codes[p], a) : Ops::products(codes[p], a);
+            sum16[m][p] = g == begin ? products : Ops::add16(sum16[m][p], products);
+          }
+        }
+      }
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m)
+#pragma GCC unroll 2
+        for (int p = 0; p < P; ++p) acc[m][p] = Ops::add32(acc[m][p], Ops::madd16(sum16[m][p], factor(p)));
+    }
+  }
+
+  template <int M>
+  static void clear(I (&acc)[M][P]) {
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) acc[m][p] = Ops::zero();
+  }
 
   // Asks for the weights that follow `bytes` bytes at p: the near ones into the first, the far ones into the
   // second cache.
@@ -78,165 +107,190 @@ struct FewRows {
     }
   }
 
-  // acc[m] += scale * dot of groups [kBegin, kEnd) with row m.
+  // acc[m][p] += the scale at the top of scales[p] * dot of groups [kBegin, kEnd) with row m.
   template <int M, int kBegin, int kEnd>
-  static void add_scaled_dots(const std::byte* chunk, I table, const int8_t* q, I scale, I* acc) {
+  static void add_scaled_dots(const std::byte* chunk, I table, const int8_t* q, const I (&scales)[P],
+                              I (&acc)[M][P]) {
     if constexpr (Ops::kVnni) {
-      I dot[M];
-      for (int m = 0; m < M; ++m) dot[m] = Ops::zero();
-      add_dots<Ops, L, M, kBegin, kEnd>(chunk, table, q, dot);
+      I dot[M][P];
+      clear<M>(dot);
+      add_dots<M, kBegin, kEnd>(chunk, table, q, dot);
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) {
+        const I scale = Codes::top_scale(scales[p]);
 #pragma GCC unroll 8
-      for (int m = 0; m < M; ++m) acc[m] = Ops::add32(acc[m], Ops::mul32(dot[m], scale));
+        for (int m = 0; m < M; ++m) acc[m][p] = Ops::add32(acc[m][p], Ops::mul32(dot[m][p], scale));
+      }
     } else {
-      add_scaled_dots16<Ops, L, M, kBegin, kEnd>(chunk, table, q, Ops::twice(scale), acc);
+      add_scaled_dots16<M, kBegin, kEnd>(
+          chunk, table, q, [&](int p) { return Ops::twice(Codes::top_scale(scales[p])); }, acc);
     }
   }
 
-  // Integer sums of a span of one block: isum of scaled codes, and msum of scaled minimums where there are
-  // any.
+  static void next_scale(I (&scales)[P]) {
+#pragma GCC unroll 2
+    for (int p = 0; p < P; ++p) scales[p] = Ops::shift_left32(scales[p], 8);
+  }
+
+  // What the sums of activations add to a span of one block: minimums, or codes' zeros.
   template <int M>
-  static void sums_256(const std::byte* codes, const std::byte* sub, I table, int half, TileSpan x, I* isum,
-                       I* msum) {
-    I* corrected = L.has_min ? msum : isum;
-    for (int quad = 0; quad < Codes::kPairQuads; ++quad) {
-      const typename Codes::Pairs pairs = Codes::pair_quad(sub, quad);
-      const int32_t* sums = x.sums + Codes::pair_sums(quad) * M;
-#pragma GCC unroll 8
-      for (int m = 0; m < M; ++m) {
-        corrected[m] = Ops::madd_add(corrected[m], pairs.low, Ops::broadcast4(sums + m));
-        corrected[m] = Ops::madd_add(corrected[m], pairs.high, Ops::broadcast4(sums + M + m));
-      }
-    }
-    constexpr int kBytes = L.bits * 64;
+  static void add_pairs(const std::byte* sub, TileSpan x, I (&acc)[M][P]) {
     if constexpr (!Codes::kHasSub) {
       for (int word = 8; word < 12; ++word)
         for (int m = 0; m < M; ++m)
-          isum[m] = Ops::madd_add(isum[m], Ops::all16(-Codes::kBias), Ops::broadcast4(x.sums + word * M + m));
+          for (int p = 0; p < P; ++p)
+            acc[m][p] =
+                Ops::madd_add(acc[m][p], Ops::all16(-Codes::kBias), Ops::broadcast4(x.sums + word * M + m));
+    }
+    for (int quad = 0; quad < Codes::kPairQuads; ++quad) {
+      const int32_t* sums = x.sums + Codes::pair_sums(quad) * M;
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) {
+        const typename Codes::Pairs pairs = Codes::pair_quad(sub + p * kVectorBytes, quad);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; ++m) {
+          acc[m][p] = Ops::madd_add(acc[m][p], pairs.low, Ops::broadcast4(sums + m));
+          acc[m][p] = Ops::madd_add(acc[m][p], pairs.high, Ops::broadcast4(sums + M + m));
+        }
+      }
+    }
+  }
+
+  // Adds the scaled codes of a span of one block.
+  template <int M>
+  static void add_span(const std::byte* codes, const std::byte* sub, I table, TileSpan x, I (&isum)[M][P]) {
+    constexpr int kBytes = L.bits * 64;
+    if constexpr (!Codes::kHasSub) {
 #pragma GCC unroll 1
       for (int c = 0; c < 8; ++c) {
-        if (half == 0) prefetch_beyond(codes + c * kBytes, kBytes);
-        add_plain_dots<M>(codes + c * kBytes, table, x.q + c * 32 * M, isum);
+        prefetch_beyond(codes + c * kBytes, kBytes);
+        add_dots<M, 0, 8>(codes + c * kBytes, table, x.q + c * 32 * M, isum);
       }
       return;
     }
     for (int quad = 0; quad < Codes::kQuads; ++quad) {
-      I scales = Codes::scale_quad(sub, quad);
+      I scales[P];
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) scales[p] = Codes::scale_quad(sub + p * kVectorBytes, quad);
 #pragma GCC unroll 1
       for (int i = 0; i < Codes::kChunksPerQuad; ++i) {
         const int c = quad * Codes::kChunksPerQuad + i;
         const std::byte* chunk = codes + c * kBytes;
         const int8_t* q = x.q + c * 32 * M;
-        if (half == 0) prefetch_beyond(chunk, kBytes);
+        prefetch_beyond(chunk, kBytes);
         if constexpr (L.sub_block() == 32) {
-          add_scaled_dots<M, 0, 8>(chunk, table, q, Codes::top_scale(scales), isum);
+          add_scaled_dots<M, 0, 8>(chunk, table, q, scales, isum);
         } else {
-          add_scaled_dots<M, 0, 4>(chunk, table, q, Codes::top_scale(scales), isum);
-          scales = Ops::shift_left32(scales, 8);
-          add_scaled_dots<M, 4, 8>(chunk, table, q, Codes::top_scale(scales), isum);
+          add_scaled_dots<M, 0, 4>(chunk, table, q, scales, isum);
+          next_scale(scales);
+          add_scaled_dots<M, 4, 8>(chunk, table, q, scales, isum);
         }
-        scales = Ops::shift_left32(scales, 8);
+        next_scale(scales);
       }
     }
   }
 
   template <int M>
-  static void add_plain_dots(const std::byte* chunk, I table, const int8_t* q, I* isum) {
-    if constexpr (Ops::kVnni) {
-      add_dots<Ops, L, M, 0, 8>(chunk, table, q, isum);
-    } else {
-      add_scaled_dots16<Ops, L, M, 0, 8>(chunk, table, q, Ops::all16(1), isum);
-    }
-  }
-
-  template <int M>
-  static void span_256(const quant::PackedLayout& layout, const std::byte* span, I table, int half,
-                       TileSpan x, F* acc) {
+  static void span_256(const quant::PackedLayout& layout, const std::byte* span, I table, TileSpan x,
+                       F (&acc)[M][P]) {
     constexpr quant::SpanOffsets at = quant::span_offsets(L, 8);
-    I isum[M], msum[M];
-    for (int m = 0; m < M; ++m) isum[m] = msum[m] = Ops::zero();
-    const int lanes = half * Ops::kRows * 4;
-    sums_256<M>(span + lanes, span + at.sub + lanes, table, half, x, isum, msum);
-    if (half == 0) prefetch_beyond(span + at.sub, at.size - at.sub);
-    const F d = Codes::load_d(layout, span + at.d, 0, half);
+    prefetch_beyond(span + at.sub, at.size - at.sub);
+    I isum[M][P];
+    clear<M>(isum);
+    if constexpr (!L.has_min) add_pairs<M>(span + at.sub, x, isum);
+    add_span<M>(span, span + at.sub, table, x, isum);
+    F t[M][P];
 #pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) {
-      F t = Ops::to_float(isum[m]);
-      if constexpr (L.has_min) {
-        t = Ops::fmsub(d, t, Ops::mul(Codes::load_m(span + at.m, 0, half), Ops::to_float(msum[m])));
-      } else {
-        t = Ops::mul(d, t);
+    for (int m = 0; m < M; ++m)
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) t[m][p] = Ops::to_float(isum[m][p]);
+    I msum[M][P];
+    if constexpr (L.has_min) {
+      clear<M>(msum);
+      add_pairs<M>(span + at.sub, x, msum);
+    }
+#pragma GCC unroll 2
+    for (int p = 0; p < P; ++p) {
+      const F d = Codes::load_d(layout, span + at.d, 0, p);
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) {
+        if constexpr (L.has_min) {
+          const F minimum = Codes::load_m(span + at.m, 0, p);
+          t[m][p] = Ops::fmsub(d, t[m][p], Ops::mul(minimum, Ops::to_float(msum[m][p])));
+        } else {
+          t[m][p] = Ops::mul(d, t[m][p]);
+        }
+        acc[m][p] = Ops::fma(Ops::all(x.d[m]), t[m][p], acc[m][p]);
       }
-      acc[m] = Ops::fma(Ops::all(x.d[m]), t, acc[m]);
     }
   }
 
   // Groups [kBegin, kEnd) of chunk c, which are float block `block`.
   template <int M, int kBegin, int kEnd>
   static void block_32(const quant::PackedLayout& layout, const std::byte* span, const quant::SpanOffsets& at,
-                       I table, int half, int c, int block, TileSpan x, F* acc) {
-    const std::byte* chunk = span + c * L.bits * 64 + half * Ops::kRows * 4;
+                       I table, int c, int block, TileSpan x, F (&acc)[M][P]) {
     const int32_t* sums = x.sums + c * M;
-    const int8_t* q = x.q + c * 32 * M;
     // A word of sums is a pair: of groups 0 to 3 and 4 to 7.
     const I bias = kEnd - kBegin == 8 ? Ops::all16(-Codes::kBias)
                    : kBegin == 0      ? Ops::all32(-Codes::kBias & 0xFFFF)
                                       : Ops::all32(-Codes::kBias * 65536);
-    I isum[M];
-#pragma GCC unroll 8
-    for (int m = 0; m < M; ++m)
-      isum[m] = Codes::kBias == 0 ? Ops::zero() : Ops::madd_add(Ops::zero(), bias, Ops::broadcast4(sums + m));
-    if constexpr (Ops::kVnni) {
-      add_dots<Ops, L, M, kBegin, kEnd>(chunk, table, q, isum);
-    } else {
-      add_scaled_dots16<Ops, L, M, kBegin, kEnd>(chunk, table, q, Ops::all16(1), isum);
-    }
-    const F d = Codes::load_d(layout, span + at.d, block, half);
+    I isum[M][P];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m) {
-      F t = Ops::to_float(isum[m]);
-      if constexpr (L.has_min) {
-        const I sum = Ops::madd_add(Ops::zero(), Ops::all16(1), Ops::broadcast4(sums + m));
-        t = Ops::fmsub(d, t, Ops::mul(Codes::load_m(span + at.m, block, half), Ops::to_float(sum)));
-      } else {
-        t = Ops::mul(d, t);
+      const I start =
+          Codes::kBias == 0 ? Ops::zero() : Ops::madd_add(Ops::zero(), bias, Ops::broadcast4(sums + m));
+#pragma GCC unroll 2
+      for (int p = 0; p < P; ++p) isum[m][p] = start;
+    }
+    add_dots<M, kBegin, kEnd>(span + c * L.bits * 64, table, x.q + c * 32 * M, isum);
+#pragma GCC unroll 2
+    for (int p = 0; p < P; ++p) {
+      const F d = Codes::load_d(layout, span + at.d, block, p);
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) {
+        F t = Ops::to_float(isum[m][p]);
+        if constexpr (L.has_min) {
+          const I sum = Ops::madd_add(Ops::zero(), Ops::all16(1), Ops::broadcast4(sums + m));
+          t = Ops::fmsub(d, t, Ops::mul(Codes::load_m(span + at.m, block, p), Ops::to_float(sum)));
+        } else {
+          t = Ops::mul(d, t);
+        }
+        acc[m][p] = Ops::fma(Ops::all(x.d[c * M + m]), t, acc[m][p]);
       }
-      acc[m] = Ops::fma(Ops::all(x.d[c * M + m]), t, acc[m]);
     }
   }
 
   template <int M>
-  static void span_32(const quant::PackedLayout& layout, const std::byte* span, int chunks, I table, int half,
-                      TileSpan x, F* acc) {
+  static void span_32(const quant::PackedLayout& layout, const std::byte* span, int chunks, I table,
+                      TileSpan x, F (&acc)[M][P]) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
-    if (half == 0) prefetch_beyond(span + at.sub, at.size - at.sub);
+    prefetch_beyond(span + at.sub, at.size - at.sub);
 #pragma GCC unroll 1
     for (int c = 0; c < chunks; ++c) {
-      if (half == 0) prefetch_beyond(span + c * L.bits * 64, L.bits * 64);
+      prefetch_beyond(span + c * L.bits * 64, L.bits * 64);
       if constexpr (L.block == 32) {
-        block_32<M, 0, 8>(layout, span, at, table, half, c, c, x, acc);
+        block_32<M, 0, 8>(layout, span, at, table, c, c, x, acc);
       } else {
-        block_32<M, 0, 4>(layout, span, at, table, half, c, 2 * c, x, acc);
-        block_32<M, 4, 8>(layout, span, at, table, half, c, 2 * c + 1, x, acc);
+        block_32<M, 0, 4>(layout, span, at, table, c, 2 * c, x, acc);
+        block_32<M, 4, 8>(layout, span, at, table, c, 2 * c + 1, x, acc);
       }
     }
   }
 
-  // Outputs of one panel for one tile: acc[kHalves][M].
+  // Outputs of one panel for one tile.
   template <int M>
   static void panel(const quant::PackedLayout& layout, const std::byte* span, int64_t inputs, TileSpan x,
-                    F (*acc)[M]) {
+                    F (&acc)[M][P]) {
     constexpr int kBlocks = quant::kSpan / L.activation_block();
     const I table = Codes::load_table(layout);
-    for (int half = 0; half < kHalves; ++half)
-      for (int m = 0; m < M; ++m) acc[half][m] = Ops::all(0);
+    for (int m = 0; m < M; ++m)
+      for (int p = 0; p < P; ++p) acc[m][p] = Ops::all(0);
     for (int64_t s = 0; s < quant::num_spans(inputs); ++s) {
       const int chunks = quant::span_chunks(inputs, s);
-      for (int half = 0; half < kHalves; ++half) {
-        if constexpr (L.block == quant::kSpan) {
-          span_256<M>(layout, span, table, half, x, acc[half]);
-        } else {
-          span_32<M>(layout, span, chunks, table, half, x, acc[half]);
-        }
+      if constexpr (L.block == quant::kSpan) {
+        span_256<M>(layout, span, table, x, acc);
+      } else {
+        span_32<M>(layout, span, chunks, table, x, acc);
       }
       span += quant::span_offsets(L, chunks).size;
       x.q += quant::kSpan * M;

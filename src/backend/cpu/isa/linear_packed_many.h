@@ -230,7 +230,12 @@ struct Widen {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
     const typename Ops::I table = Codes::load_table(layout);
     const int lanes = half * Ops::kRows * 4;
+    const auto prefetch = [&](int from, int bytes) {
+      if (half == 0) FewRows<Ops, L>::prefetch_beyond(span + from, bytes);
+    };
+    prefetch(at.sub, at.size - at.sub);
     for (int c = 0; c < chunks; ++c) {
+      prefetch(c * at.codes_per_chunk, at.codes_per_chunk);
 #pragma GCC unroll 8
       for (int g = 0; g < 8; ++g)
         out.codes[c * 8 + g][p] = Codes::group(span + c * at.codes_per_chunk + lanes, table, g);
