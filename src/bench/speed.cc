@@ -6,7 +6,6 @@
 #include <set>
 
 #include "bench/bandwidth.h"
-#include "bench/kernel_speed.h"
 
 namespace tercet::bench {
 namespace {
@@ -100,26 +99,22 @@ double bandwidth_fraction(const SpeedResult& result) {
   return spread(fractions).median;
 }
 
-double multiply_fraction(const SpeedResult& result) {
-  return spread(result.prompt_speed).median * result.operations_per_token / result.peak_operations;
+double multiply_fraction(const SpeedResult& result, double peak_operations) {
+  return spread(result.prompt_speed).median * result.operations_per_token / peak_operations;
 }
 
-Result<SpeedResult> measure_speed(engine::Llm& llm, const SpeedOptions& options,
-                                  const std::function<void(int done, int total)>& progress) {
+Result<SpeedResult> measure_speed(engine::Llm& llm, const SpeedOptions& options, uint64_t first_id) {
   TERCET_ASSIGN(const BandwidthProbe probe, BandwidthProbe::create(llm.threads().num_threads()));
   SpeedResult result;
   result.bytes_per_token =
       static_cast<double>(weight_bytes_per_token(llm.decoder())) / options.sequences +
       static_cast<double>(kv_bytes_per_token(llm, options.prompt_tokens + options.new_tokens / 2));
   result.operations_per_token = static_cast<double>(operations_per_token(llm.decoder()));
-  result.peak_operations = peak_operations(options.isa, llm.threads().num_threads());
   for (int i = 0; i < options.repetitions; ++i) {
-    progress(i, options.repetitions);
     result.read_bandwidth.push_back(probe.measure());
-    TERCET_TRY(run_once(llm.engine(), static_cast<uint64_t>(i * options.sequences + 1),
+    TERCET_TRY(run_once(llm.engine(), first_id + static_cast<uint64_t>(i * options.sequences),
                         llm.decoder().spec().vocab_size, options, result));
   }
-  progress(options.repetitions, options.repetitions);
   return result;
 }
 

@@ -13,7 +13,6 @@ struct SpeedOptions {
   int new_tokens = 64;  // of each sequence
   int sequences = 1;    // prompts that run together
   int repetitions = 3;
-  backend::Isa isa = backend::Isa::kScalar;  // of the kernels, for the machine's peak
 };
 
 // One value for each repetition; the repetitions take the measurements in turn.
@@ -24,7 +23,6 @@ struct SpeedResult {
   std::vector<double> read_bandwidth;  // bytes per second
   double bytes_per_token = 0;  // weights and KV that a generated token's share of a step reads, on average
   double operations_per_token = 0;  // of a prompt, in linear layers; a multiply-add counts as two
-  double peak_operations = 0;       // of the machine's multipliers, per second
 };
 
 struct Spread {
@@ -32,13 +30,12 @@ struct Spread {
 };
 Spread spread(std::vector<double> values);
 
-// The fraction of the read bandwidth that generation used, and of the multipliers that the prompt did: the
-// median over the repetitions.
+// The fraction of the read bandwidth that generation used, and of the multipliers' `peak_operations` per
+// second that the prompt did: the median over the repetitions.
 double bandwidth_fraction(const SpeedResult& result);
-double multiply_fraction(const SpeedResult& result);
+double multiply_fraction(const SpeedResult& result, double peak_operations);
 
-// Random prompts, a new one each time, so that nothing is cached. `progress(done, total)` counts repetitions.
-Result<SpeedResult> measure_speed(engine::Llm& llm, const SpeedOptions& options,
-                                  const std::function<void(int done, int total)>& progress);
+// Random prompts, a new one each time, so that nothing is cached. Requests take ids from `first_id` on.
+Result<SpeedResult> measure_speed(engine::Llm& llm, const SpeedOptions& options, uint64_t first_id);
 
 }  // namespace tercet::bench
