@@ -110,7 +110,8 @@ Status start(BenchFlags& flags) {
 
 void add_bench_command(CLI::App& app, Action* action) {
   const auto flags = std::make_shared<BenchFlags>();
-  CLI::App* command = app.add_subcommand("bench", "Measure speed: of a model, a server, kernels, tokenizers, the scheduler");
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure speed: of a model, a server, kernels, tokenizers, the scheduler");
   add_model_flags(*command, flags->model);
   const auto number = [&](const char* names, auto& value, const char* help) {
     return command->add_option(names, value, help)

@@ -42,7 +42,7 @@ class Load(unittest.TestCase):
         return json.loads(self.bench(*flags, "--json").stdout)
 
     def test_a_closed_loop_answers_every_request_whole(self):
-        out = self.load("--clients", 4, "--requests", 9, "--input", 20, "--output", 7, "--seed", 5)
+        out = self.load("--clients", 2, "--requests", 9, "--input", 20, "--output", 7, "--seed", 5)
         self.assertEqual((out["completed"], out["unfinished"], out["errors"], out["model"]), (9, 0, {}, "small"))
         self.assertEqual((out["prompt_tokens"], out["new_tokens"], out["cached_tokens"]), (9 * 20, 9 * 7, 0))
         for request in out["requests"]:
@@ -117,10 +117,10 @@ class Load(unittest.TestCase):
         return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith("vllm:request_success_total"))
 
     def test_what_cannot_work_is_one_line(self):
-        for flags, expected in ((("--url", "http://127.0.0.1:1/v1"), "cannot connect: Connection refused"),
-                                (("--url", "ftp://127.0.0.1"), "is no address such as"),
-                                (("--url", "http://127.0.0.1:99999"), "is no address such as"),
-                                (("--api-key", "wrong"), "401: "),
+        for url, expected in (("http://127.0.0.1:1/v1", "cannot connect: Connection refused"),
+                              ("ftp://127.0.0.1", "is no address such as"), ("http://127.0.0.1:99999", "is no address such as")):
+            self.assertIn(expected, self.bench(url=url, status=1).stderr)
+        for flags, expected in ((("--api-key", "wrong"), "401: "),
                                 (("--model", "unknown", "--requests", 2), "no request was completed: 404"),
                                 (("--trace", TRACES / "README.md"), "README.md:1: is no request of a trace"),
                                 (("--trace", "nowhere"), "nowhere")):
