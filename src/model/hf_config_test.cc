@@ -130,7 +130,8 @@ TEST(HfFolder, AnEmbeddingModelIsTheInnerModelWithItsPooling) {
                                                             weights.substr(sizeof(header_size) + header_size))
                   .ok());
   std::filesystem::copy_file(golden_path("qwen3") + "/config.json", folder + "/config.json");
-  const auto whole = open_model_files(golden_path("qwen3"));
+  const GoldenFolder golden("qwen3", "config.json");
+  const auto whole = open_model_files(golden.path());
   for (const auto& [mode, type] :
        {std::pair("pooling_mode_mean_tokens", 1u), std::pair("pooling_mode_lasttoken", 3u)}) {
     std::filesystem::create_directories(folder + "/1_Pooling");

@@ -33,11 +33,11 @@ std::string base64(const std::vector<float>& vector) {
   return text;
 }
 
-// The shortest digits that give the same float32 again.
+// As doubles, so that a client reads the same numbers as from base64.
 std::string numbers(const std::vector<float>& vector) {
   std::string text = "[";
   for (const float value : vector)
-    fmt::format_to(std::back_inserter(text), "{}{}", text.size() > 1 ? "," : "", value);
+    fmt::format_to(std::back_inserter(text), "{}{}", text.size() > 1 ? "," : "", static_cast<double>(value));
   return text + "]";
 }
 

@@ -107,18 +107,20 @@ TEST_F(HfTokenizerTest, TokensForFillingInTheMiddleAreFoundByName) {
   EXPECT_EQ(open().tokenizer.fim(), std::nullopt);
   const auto added = [&](const char* prefix, const char* suffix, const char* middle) {
     std::string tokens = R"("added_tokens": [)";
-    int id = 5;
+    int id = 2;
     for (const char* content : {prefix, suffix, middle})
       tokens += fmt::format(R"({{"id": {}, "content": "{}", "special": false}}{})", id++, content,
                             content == middle ? "]" : ",");
-    write("tokenizer.json", R"({)" + tokens + R"(, "pre_tokenizer": {"type": "ByteLevel", "use_regex": true},
+    write("tokenizer.json",
+          R"({)" + tokens +
+              R"(, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
         "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})");
     return open().tokenizer.fim();
   };
   for (const auto& fim : {added("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
                           added("<fim_prefix>", "<fim_suffix>", "<fim_middle>")}) {
     ASSERT_TRUE(fim.has_value());
-    EXPECT_EQ(std::tuple(fim->prefix, fim->suffix, fim->middle), std::tuple(5, 6, 7));
+    EXPECT_EQ(std::tuple(fim->prefix, fim->suffix, fim->middle), std::tuple(2, 3, 4));
   }
   EXPECT_EQ(added("<before>", "<behind>", "<between>"), std::nullopt);
   write(

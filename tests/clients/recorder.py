@@ -6,7 +6,8 @@ import json
 import threading
 
 # What clients add that says nothing of the request.
-SKIPPED_HEADERS = {"host", "content-length", "connection", "accept-encoding", "user-agent", "date", "traceparent"}
+SKIPPED_HEADERS = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "user-agent", "date",
+                   "traceparent"}
 
 
 class Recorder:
