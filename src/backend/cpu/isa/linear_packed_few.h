@@ -100,7 +100,7 @@ struct FewRows {
   // Asks for the weights that follow `bytes` bytes at p: the near ones into the first, the far ones into the
   // second cache.
   static void prefetch_beyond(const std::byte* p, int bytes) {
-    constexpr int kNear = 1024, kFar = 9216;
+    constexpr int kNear = 2048, kFar = 9216;
     for (int i = 0; i < bytes; i += 64) {
       Ops::prefetch_near(p + i + kNear);
       Ops::prefetch_far(p + i + kFar);
