@@ -62,6 +62,7 @@ class Recorder:
                 pass
 
         self.door = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Door)
+        self.door.handle_error = lambda *_: None  # clients close connections when they like
         self.door.daemon_threads = True
         self.port = self.door.server_port
         self.thread = threading.Thread(target=self.door.serve_forever)
@@ -84,6 +85,6 @@ class Recorder:
 
         kinds, rest = {}, []
         for request in self.requests:
-            if kinds.setdefault(kind(request), request) is not request:
+            if kinds.setdefault(kind(request), request) is not request and request["path"].startswith("/v1/"):
                 rest.append(request)
         return (list(kinds.values()) + rest)[:most]
