@@ -312,10 +312,10 @@ TEST(CachedTokens, AreThoseOfTheFirstAdmissionAlsoAfterAPreemption) {
   generate(*engine, request(1, prompt, 1));
   ASSERT_TRUE(engine->add(request(2, model::random_tokens(60, 2, kVocab), 150)).ok());
   core::Usage usage;
-  EXPECT_EQ(generate(*engine, request(3, prompt, 60), &usage).size(), 60u);
+  EXPECT_EQ(generate(*engine, request(3, prompt, 120), &usage).size(), 120u);
   EXPECT_EQ(engine->stats().num_preemptions, 1);
   EXPECT_EQ(usage.num_cached_tokens, 96);
-  EXPECT_EQ(usage.num_output_tokens, 60);
+  EXPECT_EQ(usage.num_output_tokens, 120);
 }
 
 TEST(Embeddings, TheOutputLayerMakesTheGoldenLogitsOfTheLastTokens) {
