@@ -71,7 +71,7 @@ class Load(unittest.TestCase):
             out = self.load("--trace", TRACES / name, "--limit", 12, "--speed", 50, "--shrink", 32)
             self.assertEqual(len(out["requests"]), 12)
             self.assertEqual(out["completed"] + sum(out["errors"].values()), 12, out)
-            self.assertGreaterEqual(out["completed"], 4)
+            self.assertGreater(out["completed"], 0)
             if "mooncake" in name:
                 self.assertEqual(out["requests"][0]["prompt_tokens"], 6758 // 32)
 
