@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
+
+#include "base/parse_number.h"
 
 namespace tercet::app {
 namespace {
@@ -36,16 +37,8 @@ float* float_of(core::SamplingParams& params, std::string_view name) {
   return nullptr;
 }
 
-template <class T>
-std::optional<T> parse(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 Status set_seed(core::SamplingParams& params, std::string_view text) {
-  params.seed = parse<uint64_t>(text);
+  params.seed = parse_number<uint64_t>(text);
   if (params.seed || text == "random") return {};
   return Error{ErrorCode::kInvalidArgument,
                fmt::format("is {}, expected a whole number from 0, or random", text), "seed"};
@@ -64,7 +57,7 @@ Status set_sampling(core::SamplingParams& params, std::string_view name, std::st
     return Error{ErrorCode::kInvalidArgument, "is no sampling parameter; there are: " + names,
                  std::string(name)};
   }
-  const std::optional<double> value = parse<double>(text);
+  const std::optional<double> value = parse_number<double>(text);
   if (!value || !(*value >= flag->min && *value <= flag->max) ||
       (flag->is_integer && *value != std::floor(*value))) {
     return Error{ErrorCode::kInvalidArgument,
@@ -94,9 +87,9 @@ std::string describe(const core::SamplingParams& params) {
 Result<std::pair<core::TokenId, float>> parse_logit_bias(std::string_view text) {
   const size_t split = text.find_first_of("+-=", 1);
   if (split != text.npos) {
-    const auto token = parse<core::TokenId>(text.substr(0, split));
-    // from_chars takes a minus sign and no plus.
-    const auto bias = parse<float>(text.substr(text[split] == '-' ? split : split + 1));
+    const auto token = parse_number<core::TokenId>(text.substr(0, split));
+    // parse_number takes a minus sign and no plus.
+    const auto bias = parse_number<float>(text.substr(text[split] == '-' ? split : split + 1));
     if (token && *token >= 0 && bias && std::isfinite(*bias)) return std::pair(*token, *bias);
   }
   return Error{

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "app/escaped.h"
+#include "base/parse_number.h"
 #include "text/chat_request.h"
 #include "text/unicode.h"
 
@@ -128,16 +128,15 @@ Result<std::vector<TokenId>> parse_token_ids(std::string_view text) {
   for (size_t pos = text.find_first_not_of(kBetween); pos != text.npos;
        pos = text.find_first_not_of(kBetween, pos)) {
     const size_t end = std::min(text.find_first_of(kBetween, pos), text.size());
-    TokenId id = 0;
-    const auto parsed = std::from_chars(text.data() + pos, text.data() + end, id);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end || id < 0) {
+    const auto id = parse_number<TokenId>(text.substr(pos, end - pos));
+    if (!id || *id < 0) {
       return Error{ErrorCode::kInvalidArgument,
                    fmt::format("\"{}\" is no token id; expected whole numbers from 0, with spaces or commas "
                                "between",
                                escaped(text.substr(pos, end - pos))),
                    {}};
     }
-    ids.push_back(id);
+    ids.push_back(*id);
     pos = end;
   }
   return ids;

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+
+#include "base/parse_number.h"
 
 namespace tercet::bench {
 namespace {
@@ -16,21 +17,14 @@ constexpr int kMaxTokens = 1 << 20;  // of a prompt or an answer
 constexpr std::string_view kAzureHead = "TIMESTAMP,ContextTokens,GeneratedTokens";
 constexpr uint64_t kBlockSeed = uint64_t{1} << 62;  // apart from the seeds of whole prompts
 
-template <class Number>
-std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // "2023-11-16 18:17:03.9799600" in seconds since 1970.
 std::optional<double> date_time(std::string_view text) {
   if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':') return {};
-  const auto year = number<int>(text.substr(0, 4));
-  const auto month = number<unsigned>(text.substr(5, 2)), day = number<unsigned>(text.substr(8, 2));
-  const auto hour = number<int>(text.substr(11, 2)), minute = number<int>(text.substr(14, 2));
-  const auto second = number<double>(text.substr(17));
+  const auto year = parse_number<int>(text.substr(0, 4));
+  const auto month = parse_number<unsigned>(text.substr(5, 2)),
+             day = parse_number<unsigned>(text.substr(8, 2));
+  const auto hour = parse_number<int>(text.substr(11, 2)), minute = parse_number<int>(text.substr(14, 2));
+  const auto second = parse_number<double>(text.substr(17));
   if (!year || !month || !day || !hour || !minute || !second) return {};
   const std::chrono::year_month_day date{std::chrono::year(*year), std::chrono::month(*month),
                                          std::chrono::day(*day)};
@@ -43,8 +37,8 @@ std::optional<TraceRequest> azure_line(std::string_view line) {
   const size_t first = line.find(','), second = line.find(',', first + 1);
   if (first == line.npos || second == line.npos) return {};
   const auto time = date_time(line.substr(0, first));
-  const auto prompt = number<int>(line.substr(first + 1, second - first - 1));
-  const auto answer = number<int>(line.substr(second + 1));
+  const auto prompt = parse_number<int>(line.substr(first + 1, second - first - 1));
+  const auto answer = parse_number<int>(line.substr(second + 1));
   if (!time || !prompt || !answer) return {};
   return TraceRequest{*time, *prompt, *answer, {}};
 }

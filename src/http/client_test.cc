@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "http/server.h"
 
 namespace tercet::http {
@@ -58,11 +60,11 @@ TEST(Client, AsksManyAtOnce) {
 }
 
 TEST(Client, ShowsAStreamsPartsAsTheyArrive) {
-  std::shared_ptr<Exchange> open;
+  std::promise<std::shared_ptr<Exchange>> open;
   const auto server = start([&](const std::shared_ptr<Exchange>& exchange) {
+    open.set_value(exchange);
     exchange->start({});
     exchange->send("one");
-    open = exchange;
   });
   Client client({false, "localhost", server->port()}, std::chrono::seconds(20));
   Answer answer;
@@ -71,20 +73,20 @@ TEST(Client, ShowsAStreamsPartsAsTheyArrive) {
   reply.on_data = [&, keep = reply.on_data](std::string_view data) {
     keep(data);
     if (answer.parts.size() > 1) return;
-    open->send("two");
-    open->finish();
+    const auto exchange = open.get_future().get();
+    exchange->send("two");
+    exchange->finish();
   };
   client.send(post(""), std::move(reply));
   client.run();
-  open.reset();
   EXPECT_EQ(answer.body, "onetwo");
   EXPECT_EQ(answer.parts.front(), "one");
   EXPECT_EQ(answer.error, "");
 }
 
 TEST(Client, SaysWhatWentWrong) {
-  std::vector<std::shared_ptr<Exchange>> open;
-  auto server = start([&](const std::shared_ptr<Exchange>& exchange) { open.push_back(exchange); });
+  std::promise<std::shared_ptr<Exchange>> open;
+  auto server = start([&](const std::shared_ptr<Exchange>& exchange) { open.set_value(exchange); });
   const uint16_t port = server->port();
   Answer late, refused, unknown;
   {
@@ -92,7 +94,7 @@ TEST(Client, SaysWhatWentWrong) {
     client.send(post(""), into(late));
     client.run();
   }
-  open.clear();
+  open.get_future().get().reset();
   server.reset();
   Client client({false, "127.0.0.1", port}, std::chrono::seconds(20));
   client.send(post(""), into(refused));

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "server/answer_id.h"
-#include "server/failure.h"
+#include "server/engine_requests.h"
 
 namespace tercet::server {
 namespace {
@@ -99,11 +99,9 @@ void Embedding::submit_next() {
   request.priority = request_.priority;
   request.cache_salt = request_.cache_salt;
   request.embedding = model_.pooling;
-  auto sink = [self = shared_from_this(), index](Result<std::vector<core::TokenEvent>> events) {
-    self->exchange_->post(
-        [self, index, events = std::move(events)]() mutable { self->on_events(index, std::move(events)); });
-  };
-  running_[index].id = host_.submit(std::move(request), std::move(sink));
+  running_[index].id = submit_for(
+      exchange_, host_, std::move(request),
+      [self = shared_from_this(), index](auto events) { self->on_events(index, std::move(events)); });
 }
 
 void Embedding::on_events(size_t index, Result<std::vector<core::TokenEvent>> events) {

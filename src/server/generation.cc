@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "http/api_error.h"
 #include "server/answer_id.h"
-#include "server/failure.h"
+#include "server/engine_requests.h"
 #include "server/openai_response.h"
 
 namespace tercet::server {
@@ -96,11 +96,11 @@ void Generation::submit_all() {
 }
 
 void Generation::submit(int index) {
-  auto sink = [self = shared_from_this(), index](Result<std::vector<core::TokenEvent>> events) {
-    self->exchange_->post(
-        [self, index, events = std::move(events)]() mutable { self->on_events(index, std::move(events)); });
+  auto on_events = [self = shared_from_this(), index](auto events) {
+    self->on_events(index, std::move(events));
   };
-  running_[static_cast<size_t>(index)].id = host_.submit(engine_request(index), std::move(sink));
+  running_[static_cast<size_t>(index)].id =
+      submit_for(exchange_, host_, engine_request(index), std::move(on_events));
 }
 
 // All choices of a prompt but the first, unless they are submitted already.

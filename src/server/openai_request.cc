@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/parse_number.h"
 #include "sample/params.h"
 
 namespace tercet::server {
@@ -50,13 +50,11 @@ Status read_logit_bias(const Fields& fields, core::SamplingParams& sampling) {
   if (bias->dict() == nullptr) return wrong_type("logit_bias", "an object of token ids and numbers", *bias);
   for (const auto& [key, value] : bias->dict()->entries()) {
     const std::string& name = key.string()->bytes();
-    core::TokenId token = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), token);
-    if (error != std::errc() || end != name.data() + name.size())
-      return invalid("logit_bias", fmt::format("has the key {}, expected a token id", name));
+    const auto token = parse_number<core::TokenId>(name);
+    if (!token) return invalid("logit_bias", fmt::format("has the key {}, expected a token id", name));
     float amount = 0;
     TERCET_TRY(Fields(*bias, "logit_bias.").read(name.c_str(), amount));
-    sampling.logit_bias.emplace_back(token, amount);
+    sampling.logit_bias.emplace_back(*token, amount);
   }
   return {};
 }

@@ -11,25 +11,22 @@ import litellm
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 
-from tercet_server import MODEL, Server
+from tercet_server import ServerTest
 
 TERCET = sys.argv.pop(1)
 QUESTION = "What is the capital of France?"
 
 
-@unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
-class Frameworks(unittest.TestCase):
+class Frameworks(ServerTest):
+    tercet = TERCET
+    flags = ("-c", "1024", "--kv-tokens", "4096", "--parallel", "8")
+
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(TERCET, "-c", "1024", "--kv-tokens", "4096", "--parallel", "8")
+        super().setUpClass()
         status, _, body = cls.server.ask("/v1/chat/completions", {
             "messages": [{"role": "user", "content": QUESTION}], "temperature": 0, "max_tokens": 24})
         cls.expected = body["choices"][0]["message"]["content"]
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.server.stop() != 0:
-            raise RuntimeError("the server failed: " + cls.server.log)
 
     def test_langchain_chat(self):
         chat = ChatOpenAI(base_url=self.server.url, api_key="none", model="smollm2-135m", temperature=0, max_tokens=24)

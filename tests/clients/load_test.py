@@ -14,23 +14,16 @@ import sys
 import tempfile
 import unittest
 
-from tercet_server import DEADLINE, MODEL, Server, eventually
+from tercet_server import DEADLINE, Server, ServerTest, eventually, self_signed
 
 TERCET = sys.argv.pop(1)
 TRACES = pathlib.Path(__file__).parents[1] / "data/traces"
 
 
-@unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
-class Load(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(TERCET, "-c", "1024", "--kv-tokens", "8192", "-t", "2", "--api-key", "secret", "--max-queue", "2",
-                            "--parallel", "4", "--served-model-name", "small")
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.server.stop() != 0:
-            raise RuntimeError("the server failed: " + cls.server.log)
+class Load(ServerTest):
+    tercet = TERCET
+    flags = ("-c", "1024", "--kv-tokens", "8192", "-t", "2", "--api-key", "secret", "--max-queue", "2", "--parallel", "4",
+             "--served-model-name", "small")
 
     def bench(self, *flags, url=None, status=0, **environment):
         done = subprocess.run([TERCET, "bench", "serve", "--url", url or self.server.url, *map(str, flags)], text=True,
@@ -67,13 +60,13 @@ class Load(unittest.TestCase):
         self.assertGreater(starts[-1], 0)
 
     def test_traces_are_replayed_scaled(self):
-        for name in ("mooncake.jsonl", "azure.csv"):
-            out = self.load("--trace", TRACES / name, "--limit", 12, "--speed", 50, "--shrink", 32)
-            self.assertEqual(len(out["requests"]), 12)
-            self.assertEqual(out["completed"] + sum(out["errors"].values()), 12, out)
-            self.assertGreater(out["completed"], 0)
-            if "mooncake" in name:
-                self.assertEqual(out["requests"][0]["prompt_tokens"], 6758 // 32)
+        with Server(TERCET, "-c", "4096", "--kv-tokens", "8192", "-t", "2") as server:  # room for all
+            for name in ("mooncake.jsonl", "azure.csv"):
+                flags = ("--trace", TRACES / name, "--limit", 12, "--speed", 50, "--shrink", 32, "--json")
+                out = json.loads(self.bench(*flags, url=server.url).stdout)
+                self.assertEqual((len(out["requests"]), out["completed"], out["errors"]), (12, 12, {}))
+                if "mooncake" in name:
+                    self.assertEqual(out["requests"][0]["prompt_tokens"], 6758 // 32)
 
     def test_errors_of_the_server_are_counted_by_kind(self):
         out = self.load("--rate", 10000, "--requests", 40, "--input", 100, "--output", 30)
@@ -130,10 +123,7 @@ class Load(unittest.TestCase):
 
     def test_https(self):
         with tempfile.TemporaryDirectory() as folder:
-            cert, key = f"{folder}/cert.pem", f"{folder}/key.pem"
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-                            "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", cert, "-keyout", key],
-                           check=True, capture_output=True)
+            cert, key = self_signed(folder)
             with Server(TERCET, "-c", "512", "--tls-cert", cert, "--tls-key", key) as server:
                 flags = ("--clients", 2, "--requests", 3, "--input", 5, "--output", 3)
                 out = self.bench(*flags, url=server.url, SSL_CERT_FILE=cert).stdout

@@ -10,24 +10,25 @@ import unittest
 
 import openai
 
-from tercet_server import MODEL, Server, eventually
+from tercet_server import ServerTest, eventually
 
 TERCET = sys.argv.pop(1)
 MESSAGES = [{"role": "user", "content": "What is the capital of France?"}]
 
 
-@unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
-class OpenAiClient(unittest.TestCase):
+class OpenAiClient(ServerTest):
+    tercet = TERCET
+    flags = ("-c", "1024", "--kv-tokens", "4096", "--api-key", "secret", "--parallel", "8")
+
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(TERCET, "-c", "1024", "--kv-tokens", "4096", "--api-key", "secret", "--parallel", "8")
+        super().setUpClass()
         cls.client = openai.OpenAI(base_url=cls.server.url, api_key="secret", max_retries=0)
 
     @classmethod
     def tearDownClass(cls):
         cls.client.close()
-        if cls.server.stop() != 0:
-            raise RuntimeError("the server failed: " + cls.server.log)
+        super().tearDownClass()
 
     def chat(self, **more):
         return self.client.chat.completions.create(

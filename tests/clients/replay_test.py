@@ -13,22 +13,15 @@ import struct
 import sys
 import unittest
 
-from tercet_server import MODEL, Server
+from tercet_server import ServerTest
 
 TERCET = sys.argv.pop(1)
 FOLDER = pathlib.Path(__file__).parents[1] / "data/clients"
 
 
-@unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
-class RecordedRequests(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(TERCET, "-c", "2048", "--kv-tokens", "8192", "--served-model-name", "smollm2-135m")
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.server.stop() != 0:
-            raise RuntimeError("the server failed: " + cls.server.log)
+class RecordedRequests(ServerTest):
+    tercet = TERCET
+    flags = ("-c", "2048", "--kv-tokens", "8192", "--served-model-name", "smollm2-135m")
 
     def replay(self, client, paths):
         lines = lzma.decompress((FOLDER / f"{client}.jsonl.xz").read_bytes()).decode().splitlines()

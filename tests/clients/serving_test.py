@@ -19,26 +19,16 @@ import tempfile
 import threading
 import unittest
 
-from tercet_server import DEADLINE, MODEL, Server, eventually, post
+from tercet_server import DEADLINE, MODEL, Server, ServerTest, eventually, post, self_signed
 
 TERCET = sys.argv.pop(1)
 PROMPTS = [json.loads(line)["prompt"] for line in
            (pathlib.Path(__file__).parents[1] / "data/prompts/prompts.jsonl").read_text().splitlines()]
 
 
-@unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
-class ServerTest(unittest.TestCase):
-    context = 2048
-    flags = ("--kv-tokens", "8192")
-
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server(TERCET, "-c", str(cls.context), "-t", "2", *cls.flags)
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.server.stop() != 0:
-            raise RuntimeError("the server failed: " + cls.server.log)
+class Serving(ServerTest):
+    tercet = TERCET
+    flags = ("-c", "2048", "-t", "2", "--kv-tokens", "8192")
 
     def refused(self, status, param, fields, path="/v1/completions"):
         got, _, body = self.server.ask(path, fields)
@@ -47,7 +37,7 @@ class ServerTest(unittest.TestCase):
         return body["error"]["message"]
 
 
-class Answers(ServerTest):
+class Answers(Serving):
     def test_run_and_serve_give_the_same_tokens(self):
         for prompt, sampling in ((PROMPTS[0], {"temperature": 0}), (PROMPTS[20], {"temperature": 0.8, "seed": 7})):
             flags = ["--temp", str(sampling["temperature"]), "--seed", str(sampling.get("seed", 0))]
@@ -199,11 +189,10 @@ class FillInTheMiddle(unittest.TestCase):
             self.assertEqual(ids, marks["tokens"])
 
 
-class Exactness(ServerTest):
+class Exactness(Serving):
     """A request gets the same tokens whatever else runs. The pool is small: requests wait and are preempted."""
 
-    context = 1024
-    flags = ("--kv-tokens", "1024", "--parallel", "32", "--prefill-chunk", "128")
+    flags = ("-c", "1024", "-t", "2", "--kv-tokens", "1024", "--parallel", "32", "--prefill-chunk", "128")
 
     @staticmethod
     def requests():
@@ -251,8 +240,8 @@ class Exactness(ServerTest):
         self.assertGreater(self.server.metric("vllm:num_preemptions_total"), preempted)
 
 
-class Robustness(ServerTest):
-    flags = ("--parallel", "4", "--max-queue", "8", "--max-body", "1")
+class Robustness(Serving):
+    flags = ("-c", "2048", "-t", "2", "--parallel", "4", "--max-queue", "8", "--max-body", "1")
 
     def test_closing_the_connection_frees_the_request_in_every_state(self):  # row A8
         request = json.dumps({"prompt": "a " * 1500, "max_tokens": 500, "ignore_eos": True}).encode()
@@ -284,8 +273,9 @@ class Robustness(ServerTest):
         self.assertTrue(self.server.idle())
 
 
-class Operation(ServerTest):
-    flags = ("--served-model-name", "small", "--served-model-name", "other", "--api-key", "secret", "--log-json")
+class Operation(Serving):
+    flags = ("-c", "2048", "-t", "2", "--served-model-name", "small", "--served-model-name", "other", "--api-key", "secret",
+             "--log-json")
 
     def test_only_who_knows_the_key_is_let_in(self):
         self.assertEqual(self.server.ask("/v1/models")[0], 401)
@@ -335,10 +325,7 @@ class Operation(ServerTest):
 
     def test_tls(self):
         with tempfile.TemporaryDirectory() as folder:
-            cert, key = f"{folder}/cert.pem", f"{folder}/key.pem"
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-                            "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-out", cert, "-keyout", key],
-                           check=True, capture_output=True)
+            cert, key = self_signed(folder)
             with Server(TERCET, "-c", "512", "--tls-cert", cert, "--tls-key", key) as server:
                 context = ssl.create_default_context(cafile=cert)
                 connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=DEADLINE)

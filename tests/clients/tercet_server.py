@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+import unittest
 
 MODEL = pathlib.Path(os.environ.get("TERCET_MODELS", "/nonexistent")) / "smollm2-135m.gguf"
 DEADLINE = 300  # seconds until something that hangs has failed
@@ -28,6 +29,14 @@ def eventually(condition):
 def post(body, path="/v1/completions"):
     """The bytes of a request."""
     return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def self_signed(folder):
+    """Paths of a certificate for 127.0.0.1 and of its key, made in `folder`."""
+    cert, key = f"{folder}/cert.pem", f"{folder}/key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", cert, "-keyout", key], check=True, capture_output=True)
+    return cert, key
 
 
 class Server:
@@ -127,3 +136,20 @@ class Server:
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+
+@unittest.skipUnless(MODEL.is_file(), "tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
+class ServerTest(unittest.TestCase):
+    """Tests of one running server. A test class says which program it is and with which flags it starts."""
+
+    tercet = None
+    flags = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(cls.tercet, *cls.flags)
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.server.stop() != 0:
+            raise RuntimeError("the server failed: " + cls.server.log)

@@ -166,6 +166,13 @@ TEST_P(KernelsTest, QuantizesActivations) {
       // Halves where the largest is 127: ties round to even.
       for (int i = 0; i < 256; ++i) x[static_cast<size_t>(i)] = spread * (static_cast<float>(i % 127) + 0.5f);
       for (size_t i = 31; i < 256; i += 32) x[i] = spread * 127;
+      // Close to halves, where the last bit of the inverse decides.
+      for (int i = 0; i < 256; ++i) {
+        const float largest = spread * (0.7f + 0.031f * static_cast<float>(i / block));
+        const bool is_last = i % block == block - 1;
+        x[static_cast<size_t>(768 + i)] =
+            is_last ? largest : largest / 127 * (static_cast<float>(i * 4 % 127) + 0.5f);
+      }
       for (int tile : {1, 2, 3}) {
         const Quantized a(scalar(), x.data(), 2, 768, block, tile),
             b(tested(), x.data(), 2, 768, block, tile);
