@@ -75,8 +75,8 @@ void CpuStream::quantize(LinearInput& in, int block) {
   int64_t padded = 0;  // rows
   for (size_t g = 0; g + 1 < in.starts.size(); ++g) {
     const int64_t rows = in.starts[g + 1] - in.starts[g];
-    const int tile = kernels_.row_tile(std::max<int64_t>(rows, 1));
-    groups.push_back({nullptr, nullptr, nullptr, in.x.cols, block, tile});
+    const auto [tile, run] = kernels_.row_tile(std::max<int64_t>(rows, 1), block);
+    groups.push_back({nullptr, nullptr, nullptr, in.x.cols, block, tile, run});
     for (int64_t i = 0; i * tile < rows; ++i, padded += tile)
       tiles.push_back(
           {in.starts[g] + i * tile, std::min<int64_t>(tile, rows - i * tile), static_cast<int64_t>(g), i});

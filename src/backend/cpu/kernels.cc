@@ -1,5 +1,9 @@
 #include "backend/cpu/kernels.h"
 
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "backend/cpu/isa/tables.h"
 #include "backend/cpu/scalar/scalar_kernels.h"
 #include "base/check.h"
@@ -29,6 +33,17 @@ constexpr Kernels kScalarKernels = {
     .attention_finish = scalar::attention_finish,
 };
 
+// A program has to ask Linux for the registers of AMX. They are given to the whole process or, where a
+// thread's alternate signal stack is too small for them, refused.
+bool amx_available() {
+  unsigned a, b, c, features = 0;
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &features) == 0 || (features & kAll) != kAll) return false;
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl(2)
+  static const bool permitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return permitted;
+}
+
 }  // namespace
 
 std::string_view isa_name(Isa isa) {
@@ -38,6 +53,7 @@ std::string_view isa_name(Isa isa) {
     case Isa::kAvxVnni: return "avxvnni";
     case Isa::kAvx512: return "avx512";
     case Isa::kAvx512Vnni: return "avx512vnni";
+    case Isa::kAmx: return "amx";
   }
   return "?";
 }
@@ -55,6 +71,7 @@ bool isa_available(Isa isa) {
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl");
     case Isa::kAvx512Vnni: return isa_available(Isa::kAvx512) && __builtin_cpu_supports("avx512vnni");
+    case Isa::kAmx: return isa_available(Isa::kAvx512Vnni) && amx_available();
   }
   return false;
 }
@@ -74,6 +91,7 @@ const Kernels& kernels(Isa isa) {
     case Isa::kAvxVnni: return avxvnni_kernels();
     case Isa::kAvx512: return avx512_kernels();
     case Isa::kAvx512Vnni: return avx512vnni_kernels();
+    case Isa::kAmx: return amx_kernels();
   }
   return kScalarKernels;
 }

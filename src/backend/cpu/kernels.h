@@ -19,10 +19,16 @@ enum class FloatType : uint8_t { kF32, kF16, kBF16 };
 // Words of sums for each block of activations (QuantizedRows).
 constexpr int sums_per_block(int block) { return block == 32 ? 1 : 12; }
 
-// Rows of activations quantized to int8 per block of 32 or 256: x ~ d * q, |q| <= 127. They lie in tiles of
-// `tile` rows, side by side; the last tile is padded with anything finite.
+// How rows of activations lie in a tile: `rows` of them side by side, `run` inputs of each at a time.
+struct RowTile {
+  int rows = 1;
+  int run = 4;
+};
+
+// Rows of activations quantized to int8 per block of 32 or 256: x ~ d * q, |q| <= 127. They lie in tiles; the
+// last one is padded with anything finite.
 struct QuantizedRows {
-  int8_t* q = nullptr;  // [tiles, cols / 4, tile, 4]
+  int8_t* q = nullptr;  // [tiles, cols / run, tile, run]
   float* d = nullptr;   // [tiles, cols / block, tile]
   // [tiles, cols / block, sums_per_block, tile]: pairs of sums of consecutive q, the first in the low half. A
   // block of 32: of its halves of 16. A block of 256: for each four sub-blocks of 16 a pair of the last and
@@ -30,8 +36,11 @@ struct QuantizedRows {
   int32_t* sums = nullptr;
   int64_t cols = 0;
   int block = 32;
-  int tile = 1;
+  int tile = 1;  // rows of one
+  int run = 4;
 
+  // Of code k of row m of a tile.
+  int64_t offset(int64_t k, int64_t m) const { return (k / run * tile + m) * run + k % run; }
   int64_t blocks() const { return cols / block; }
   int8_t* q_tile(int64_t i) const { return q + i * tile * cols; }
   float* d_tile(int64_t i) const { return d + i * tile * blocks(); }
@@ -104,8 +113,8 @@ struct Kernels {
   // As many integer multiply-adds as the processor can do, from registers: what bounds linear layers over
   // many rows. Returns how many `rounds` rounds are.
   int64_t (*multiply_adds)(int64_t rounds);
-  // The tile in which linear_packed wants `rows` rows.
-  int (*row_tile)(int64_t rows);
+  // The tile in which linear_packed wants `rows` rows of blocks of 32 or 256.
+  RowTile (*row_tile)(int64_t rows, int block);
   // Quantizes up to `tile` rows of `cols` values into tile `index` of `out`. False when a value is not
   // finite.
   bool (*quantize_tile)(const float* x, int64_t rows, int64_t index, const QuantizedRows& out);
@@ -139,8 +148,9 @@ struct Kernels {
 };
 
 // In ascending order of speed.
-enum class Isa : uint8_t { kScalar, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni };
-inline constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni};
+enum class Isa : uint8_t { kScalar, kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAmx };
+inline constexpr Isa kAllIsas[] = {Isa::kScalar, Isa::kAvx2,       Isa::kAvxVnni,
+                                   Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAmx};
 
 std::string_view isa_name(Isa isa);
 // Whether this processor and operating system can run it.

@@ -146,12 +146,13 @@ struct Quantized {
   std::vector<int32_t> sums;
   QuantizedRows view;
 
-  Quantized(const Kernels& kernels, const float* x, int64_t rows, int64_t cols, int block, int tile) {
+  Quantized(const Kernels& kernels, const float* x, int64_t rows, int64_t cols, int block, RowTile shape) {
+    const int tile = shape.rows;
     const int64_t padded = (rows + tile - 1) / tile * tile;
     q.resize(static_cast<size_t>(padded * cols), 77);
     d.resize(static_cast<size_t>(padded * cols / block), 3);
     sums.resize(static_cast<size_t>(padded * cols / block * sums_per_block(block)), 5);
-    view = {q.data(), d.data(), sums.data(), cols, block, tile};
+    view = {q.data(), d.data(), sums.data(), cols, block, tile, shape.run};
     for (int64_t row = 0; row < rows; row += tile)
       EXPECT_TRUE(
           kernels.quantize_tile(x + row * cols, std::min<int64_t>(tile, rows - row), row / tile, view));
@@ -173,7 +174,8 @@ TEST_P(KernelsTest, QuantizesActivations) {
         x[static_cast<size_t>(768 + i)] =
             is_last ? largest : largest / 127 * (static_cast<float>(i * 4 % 127) + 0.5f);
       }
-      for (int tile : {1, 2, 3}) {
+      for (const RowTile tile : {RowTile{1, 4}, {2, 4}, {3, 4}, {16, 32}, {2, 64}}) {
+        if (tile.run > block) continue;
         const Quantized a(scalar(), x.data(), 2, 768, block, tile),
             b(tested(), x.data(), 2, 768, block, tile);
         expect_same_bits(a.q, b.q, "q");
@@ -243,7 +245,7 @@ TEST_P(KernelsTest, PackedLinearForEveryFormatSizeAndRowCount) {
         const int64_t inputs = blocks * unit;
         const PackedWeights weights(type, outputs, inputs, random_);
         const std::vector<float> bias = values(outputs);
-        const int64_t max_rows = blocks == 3 ? 31 : 5;
+        const int64_t max_rows = blocks == 3 ? 50 : 5;
         std::vector<float> x = values(max_rows * inputs, 2);
         // The largest sums: every code times 127.
         std::fill(x.begin(), x.begin() + inputs, 5.0f);
@@ -260,10 +262,10 @@ TEST_P(KernelsTest, PackedLinearForEveryFormatSizeAndRowCount) {
                         expected.data(),
                         y_stride};
         scalar().linear_packed(weights.layout(), task,
-                               Quantized(scalar(), x.data(), max_rows, inputs, block, 1).view);
+                               Quantized(scalar(), x.data(), max_rows, inputs, block, {}).view);
         // A pass of any number of rows: the bits of the first so many.
-        for (int64_t rows = 1; rows <= max_rows; rows += rows < 17 ? 1 : 7) {
-          const Quantized q(tested(), x.data(), rows, inputs, block, tested().row_tile(rows));
+        for (int64_t rows = 1; rows <= max_rows; rows += rows < 17 ? 1 : 11) {
+          const Quantized q(tested(), x.data(), rows, inputs, block, tested().row_tile(rows, block));
           std::vector<float> got(static_cast<size_t>(rows * y_stride), -1.0f);
           task.rows = rows;
           task.y = got.data();
@@ -279,8 +281,9 @@ TEST_P(KernelsTest, PackedLinearForEveryFormatSizeAndRowCount) {
 
 TEST_P(KernelsTest, FloatLinearForEveryTypeSizeAndRowCount) {
   for (FloatType type : {FloatType::kF32, FloatType::kF16, FloatType::kBF16}) {
-    for (int64_t inputs : {1, 8, 31, 32, 100, 160}) {
+    for (int64_t inputs : {1, 8, 31, 32, 100, 160, 1090}) {
       for (int64_t outputs : {3, 16, 90}) {
+        if (inputs > 1000 && outputs > 16) continue;  // slow where it is emulated
         const int64_t padded = (inputs + 31) / 32 * 32;
         const int64_t stride = float_panel_bytes(type, inputs);
         std::vector<std::byte> panels(static_cast<size_t>(stride * quant::num_panels(outputs)));
@@ -294,14 +297,15 @@ TEST_P(KernelsTest, FloatLinearForEveryTypeSizeAndRowCount) {
             std::memcpy(&panels[i * 2], &half, 2);
         }
         const std::vector<float> bias = values(outputs);
-        std::vector<float> x = values(9 * padded);
+        constexpr int64_t kMaxRows = 40;
+        std::vector<float> x = values(kMaxRows * padded);
         if (type == FloatType::kBF16) {
-          for (int64_t row = 0; row < 9; ++row) {
+          for (int64_t row = 0; row < kMaxRows; ++row) {
             tested().round_row_bf16(x.data() + row * padded, inputs, x.data() + row * padded);
             std::fill(x.begin() + row * padded + inputs, x.begin() + (row + 1) * padded, 0.0f);
           }
         }
-        for (int64_t rows = 1; rows <= 9; ++rows) {
+        for (int64_t rows = 1; rows <= kMaxRows; rows += rows < 9 || rows == 39 ? 1 : 10) {
           LinearTask task{panels.data(),
                           stride,
                           inputs,

@@ -139,6 +139,14 @@ inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
   return simde__m128i_from_private(r);
 }
 
+// The low half of each lane.
+inline __m256i _mm512_cvtepi32_epi16(__m512i a) {
+  const simde__m512i_private lanes = simde__m512i_to_private(a);
+  simde__m256i_private r;
+  for (int i = 0; i < 16; ++i) r.i16[i] = static_cast<int16_t>(lanes.i32[i]);
+  return simde__m256i_from_private(r);
+}
+
 inline __m512i _mm512_srai_epi32(__m512i a, unsigned imm8) {
   return int_halves([&](int i) { return _mm256_srai_epi32(half_of(a, i), static_cast<int>(imm8)); });
 }

@@ -1,4 +1,4 @@
-// The AVX-512 and AVX-VNNI kernel tables, compiled for AVX2 with emulated intrinsics; call only where
+// The AVX-512, AMX and AVX-VNNI kernel tables, compiled for AVX2 with emulated intrinsics; call only where
 // Isa::kAvx2 is available.
 #pragma once
 
@@ -9,5 +9,6 @@ namespace tercet::backend {
 const Kernels& emulated_avxvnni_kernels();
 const Kernels& emulated_avx512_kernels();
 const Kernels& emulated_avx512vnni_kernels();
+const Kernels& emulated_amx_kernels();
 
 }  // namespace tercet::backend

@@ -73,6 +73,10 @@ struct IntOps {
     const I negated = _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(codes), zero(), a);
     return _mm512_maddubs_epi16(_mm512_abs_epi8(codes), negated);
   }
+  static I all8(int v) { return _mm512_set1_epi8(static_cast<char>(v)); }
+  static I sub8(I a, I b) { return _mm512_sub_epi8(a, b); }
+  // The low 16 bits of the products.
+  static I mul16(I a, I b) { return _mm512_mullo_epi16(a, b); }
   static I add16(I a, I b) { return _mm512_add_epi16(a, b); }
   static I sub16(I a, I b) { return _mm512_sub_epi16(a, b); }
   static I madd16(I a, I b) { return _mm512_madd_epi16(a, b); }
@@ -85,6 +89,13 @@ struct IntOps {
 
   static F load_f32(const float* p) { return _mm512_loadu_ps(p); }
   static void store_f32(float* p, F v) { _mm512_storeu_ps(p, v); }
+  // 32 values that BF16 holds exactly.
+  static void store_bf16(uint16_t* to, const float* from) {
+    for (int i = 0; i < 32; i += 16) {
+      const I bits = _mm512_srli_epi32(_mm512_castps_si512(load_f32(from + i)), 16);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm512_cvtepi32_epi16(bits));
+    }
+  }
   static F load_f16(const std::byte* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
@@ -104,6 +115,7 @@ struct IntOps {
 
 #if defined(__AVX512VNNI__) || defined(TERCET_EMULATE_AVX512)
 struct VnniOps : IntOps {
+  using WithoutVnni = IntOps;
   static constexpr bool kVnni = true;
   static constexpr int kFewTiles[] = {1, 2, 3, 4, 5, 6, 8};
   static constexpr int kFewRows = 16;

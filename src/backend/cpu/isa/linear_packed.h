@@ -113,15 +113,15 @@ struct PackedLinear {
   }
 };
 
-// Rows of a tile when there are `rows` rows: for few, as few tiles of one size as there can be.
+// For few rows, as few tiles of one size as there can be.
 template <class Ops>
-int row_tile(int64_t rows) {
-  if (rows > Ops::kFewRows) return Ops::kManyRows;
+RowTile row_tile(int64_t rows, int) {
+  if (rows > Ops::kFewRows) return {Ops::kManyRows};
   constexpr int kLargest = std::end(Ops::kFewTiles)[-1];
   const int64_t tiles = (rows + kLargest - 1) / kLargest;
   for (const int tile : Ops::kFewTiles)
-    if (tile * tiles >= rows) return tile;
-  return kLargest;
+    if (tile * tiles >= rows) return {tile};
+  return {kLargest};
 }
 
 // Dot products that depend on nothing but their own accumulators.
@@ -149,12 +149,12 @@ int64_t multiply_adds(int64_t rounds) {
   return rounds * kAccumulators * Ops::kRows * 4;
 }
 
-template <class Ops>
-void linear_packed(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x) {
-  TERCET_CHECK(x.tile == row_tile<Ops>(task.rows));
+// Calls run<L>() for the shape L of `layout`.
+template <class Run>
+void with_shape(const quant::PackedLayout& layout, const Run& run) {
   const auto run_if = [&]<quant::PackedShape L>() {
     if (static_cast<const quant::PackedShape&>(layout) != L) return false;
-    PackedLinear<Ops, L>::run(layout, task, x);
+    run.template operator()<L>();
     return true;
   };
   const bool found = [&]<size_t... i>(std::index_sequence<i...>) {
@@ -162,6 +162,12 @@ void linear_packed(const quant::PackedLayout& layout, const LinearTask& task, co
   }
   (std::make_index_sequence<std::size(quant::kPackedShapes)>{});
   TERCET_CHECK(found);
+}
+
+template <class Ops>
+void linear_packed(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x) {
+  TERCET_CHECK(x.tile == row_tile<Ops>(task.rows, x.block).rows && x.run == 4);
+  with_shape(layout, [&]<quant::PackedShape L>() { PackedLinear<Ops, L>::run(layout, task, x); });
 }
 
 }  // namespace tercet::backend

@@ -117,8 +117,11 @@ struct RowKernels {
     }
   }
 
-  // One block of one row. Returns a vector that is 0 unless a value is not finite, as in add().
-  static V quantize_block(const float* x, int block, int tile, int8_t* q, float* d, int32_t* sums) {
+  // One block of row m of a tile whose codes begin at q. Returns a vector that is 0 unless a value is not
+  // finite, as in add().
+  static V quantize_block(const float* x, const QuantizedRows& out, int64_t m, int8_t* q, float* d,
+                          int32_t* sums) {
+    const int block = out.block;
     V amax_lanes = V::all(0), poison = V::all(0);
     for (int i = 0; i < block; i += 16) {
       const V v = V::load(x + i);
@@ -130,13 +133,17 @@ struct RowKernels {
     const V inverse = V::all(tiny ? 0.0f : 127.0f / amax);
     *d = tiny ? 0.0f : amax / 127.0f;
     int sums16[16];
-    for (int i = 0; i < block; i += 16, q += 16 * tile) {
+    for (int i = 0; i < block; i += 16) {
       alignas(16) int8_t codes[16];
       store_i8(codes, V::load(x + i) * inverse);
       sums16[i / 16] = V::sum_i8(codes);
-      for (int group = 0; group < 4; ++group) std::memcpy(q + group * 4 * tile, codes + group * 4, 4);
+      if (out.run >= 16) {
+        std::memcpy(q + out.offset(i, m), codes, 16);
+      } else {
+        for (int k = 0; k < 16; k += 4) std::memcpy(q + out.offset(i + k, m), codes + k, 4);
+      }
     }
-    store_sums(sums16, block, sums, tile);
+    store_sums(sums16, block, sums, out.tile);
     return poison;
   }
 
@@ -148,8 +155,7 @@ struct RowKernels {
     V poison = V::all(0);
     for (int64_t b = 0; b < out.blocks(); ++b) {
       for (int64_t m = 0; m < rows; ++m)
-        poison = poison + quantize_block(x + m * out.cols + b * out.block, out.block, tile, q + m * 4, d + m,
-                                         sums + m);
+        poison = poison + quantize_block(x + m * out.cols + b * out.block, out, m, q, d + m, sums + m);
       q += out.block * tile;
       d += tile;
       sums += words * tile;

@@ -11,7 +11,7 @@ namespace tercet::backend::scalar {
 inline constexpr float kQuantizeTiny = 1e-30f;
 
 int64_t multiply_adds(int64_t rounds);
-int row_tile(int64_t rows);
+RowTile row_tile(int64_t rows, int block);
 bool quantize_tile(const float* x, int64_t rows, int64_t index, const QuantizedRows& out);
 void linear_packed(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x);
 void linear_float(FloatType type, const LinearTask& task, const float* x, int64_t x_stride);

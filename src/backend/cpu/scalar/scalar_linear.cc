@@ -79,7 +79,7 @@ struct QuantizedRow {
   QuantizedRow(const QuantizedRows& x, int64_t row) {
     const int64_t m = row % x.tile;
     for (int64_t k = 0; k < x.cols; ++k)
-      q.push_back(x.q_tile(row / x.tile)[(k / 4 * x.tile + m) * 4 + k % 4]);
+      q.push_back(x.q_tile(row / x.tile)[x.offset(k, m)]);
     for (int64_t b = 0; b < x.blocks(); ++b) d.push_back(x.d_tile(row / x.tile)[b * x.tile + m]);
   }
 };
@@ -87,7 +87,7 @@ struct QuantizedRow {
 bool quantize_row(const float* x, int64_t row, const QuantizedRows& out) {
   const int tile = out.tile;
   const int64_t m = row % tile;
-  int8_t* q = out.q_tile(row / tile) + m * 4;
+  int8_t* q = out.q_tile(row / tile);
   bool finite = true;
   std::vector<int> sums;  // of 16
   for (int64_t begin = 0; begin < out.cols; begin += out.block) {
@@ -102,7 +102,7 @@ bool quantize_row(const float* x, int64_t row, const QuantizedRows& out) {
     for (int64_t i = begin; i < begin + out.block; ++i) {
       const float scaled = x[i] * inverse;
       const auto code = std::isfinite(scaled) ? static_cast<int8_t>(std::nearbyint(scaled)) : int8_t{0};
-      q[i / 4 * 4 * tile + i % 4] = code;
+      q[out.offset(i, m)] = code;
       if (i % 16 == 0) sums.push_back(0);
       sums.back() += code;
     }
@@ -186,7 +186,7 @@ int64_t multiply_adds(int64_t rounds) {
   return rounds;
 }
 
-int row_tile(int64_t) { return 1; }
+RowTile row_tile(int64_t, int) { return {}; }
 
 bool quantize_tile(const float* x, int64_t rows, int64_t index, const QuantizedRows& out) {
   bool finite = true;
