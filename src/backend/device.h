@@ -76,10 +76,14 @@ class Weight {
   virtual int64_t bytes() const = 0;
 };
 
+// out = x weight^T + bias, or with `up`, of the same shape, out = act(x weight^T + bias, x up^T + up_bias).
 struct LinearTerm {
   const Weight* weight = nullptr;
   const Weight* bias = nullptr;  // a vector, [stack_size, outputs], or none
   Matrix out;                    // [rows, outputs]
+  const Weight* up = nullptr;
+  const Weight* up_bias = nullptr;
+  Activation activation = Activation::kSilu;
 };
 
 struct KvLayerSpec {
@@ -157,13 +161,12 @@ class Stream {
   virtual void embed(const Weight& table, std::span<const int32_t> tokens, float scale, Matrix out) = 0;
   // out = x / rms(x) * weight, row by row; out may be x.
   virtual void rms_norm(Matrix x, const Weight& weight, float eps, Matrix out) = 0;
-  // Each term: out = x weight^T + bias. Terms share the quantized x.
+  // Terms share the quantized x.
   virtual void linear(Matrix x, std::span<const LinearTerm> terms) = 0;
   // Rotates the first 2 * half elements of each head of each row, the others stay: x [rows, heads *
   // head_dim]; angles [rows, 2 * half]: cosines, then sines.
   virtual void rope(Matrix x, int head_dim, Matrix angles) = 0;
-  virtual void gate(Activation activation, Matrix gate, Matrix up) = 0;  // gate = act(gate, up)
-  virtual void add(Matrix x, Matrix y) = 0;                              // x += y
+  virtual void add(Matrix x, Matrix y) = 0;  // x += y
   virtual void scale(Matrix x, float factor) = 0;
   virtual void soft_cap(Matrix x, float cap) = 0;
   // out[i] = x[rows[i]].

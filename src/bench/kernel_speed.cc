@@ -77,7 +77,7 @@ Status measure_kernels(const KernelOptions& options, const std::function<void(co
                         0};
       for (int i = 0; i < options.repetitions; ++i) {
         speed.read_bandwidth = std::max(speed.read_bandwidth, probe.measure());
-        const backend::LinearTerm term[] = {{weight.get(), nullptr, y}};
+        const backend::LinearTerm term[] = {{.weight = weight.get(), .out = y}};
         const auto start = Clock::now();
         stream->linear(x, term);
         speed.seconds = std::min(speed.seconds, seconds_since(start));

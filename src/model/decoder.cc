@@ -11,7 +11,16 @@ using backend::Buffer;
 using backend::LinearTerm;
 using backend::Matrix;
 
-LinearTerm term(const Linear& linear, Matrix out) { return {linear.weight.get(), linear.bias.get(), out}; }
+LinearTerm term(const Linear& linear, Matrix out) {
+  return {.weight = linear.weight.get(), .bias = linear.bias.get(), .out = out};
+}
+LinearTerm gated(backend::Activation activation, const Linear& gate, const Linear& up, Matrix out) {
+  LinearTerm both = term(gate, out);
+  both.up = up.weight.get();
+  both.up_bias = up.bias.get();
+  both.activation = activation;
+  return both;
+}
 
 // [rows, dims]: cosines, then sines, of each row's position.
 std::vector<float> rope_angles(const RopeSpec& rope, const kv::StepBatch& batch) {
@@ -57,8 +66,7 @@ DecoderContext::DecoderContext(backend::Device& device, ThreadPool& threads)
                        &v,
                        &attn,
                        &projected,
-                       &gate,
-                       &up,
+                       &hidden,
                        &last_x,
                        &logits,
                        &q_rope,
@@ -143,7 +151,7 @@ Matrix Decoder::multiply_by_head(const Step& step, const backend::Weight& weight
   const Matrix product = context.routed_out->view(x.rows, weight.outputs());
   const Matrix result = out.view(x.rows, weight.outputs());
   step.stream.scatter_to_routes(x, *context.head_routes, in);
-  const LinearTerm terms[] = {{&weight, nullptr, product}};
+  const LinearTerm terms[] = {{.weight = &weight, .out = product}};
   step.stream.linear_by_route(in, *context.head_routes, terms);
   step.stream.gather_from_routes(product, *context.head_routes, result);
   return result;
@@ -220,15 +228,13 @@ void Decoder::attention(const Step& step, int index) const {
 // `suffix` ends the tensors' names: "", or "_shexp" for the expert that every token takes.
 void Decoder::mlp(const Step& step, int index, const char* suffix, const MlpWeights& w, int ffn_dim,
                   Matrix input, Matrix out) const {
-  const Matrix gate = step.context.gate->view(input.rows, ffn_dim);
-  const Matrix up = step.context.up->view(input.rows, ffn_dim);
+  const Matrix hidden = step.context.hidden->view(input.rows, ffn_dim);
   step.observe(index, fmt::format("ffn_gate{}", suffix), input);
-  const LinearTerm gate_up[] = {term(w.gate, gate), term(w.up, up)};
+  const LinearTerm gate_up[] = {gated(spec_.activation, w.gate, w.up, hidden)};
   step.stream.linear(input, gate_up);
-  step.stream.gate(spec_.activation, gate, up);
-  step.observe(index, fmt::format("ffn_down{}", suffix), gate);
+  step.observe(index, fmt::format("ffn_down{}", suffix), hidden);
   const LinearTerm down[] = {term(w.down, out)};
-  step.stream.linear(gate, down);
+  step.stream.linear(hidden, down);
 }
 
 void Decoder::mixture(const Step& step, int index, Matrix input, Matrix out) const {
@@ -238,8 +244,7 @@ void Decoder::mixture(const Step& step, int index, Matrix input, Matrix out) con
   const int64_t copies = input.rows * moe.router.num_used;
   const Matrix router_logits = context.router_logits->view(input.rows, moe.router.num_experts);
   const Matrix in = context.routed_in->view(copies, spec_.dim);
-  const Matrix gate = context.gate->view(copies, moe.ffn_dim);
-  const Matrix up = context.up->view(copies, moe.ffn_dim);
+  const Matrix hidden = context.hidden->view(copies, moe.ffn_dim);
   const Matrix product = context.routed_out->view(copies, spec_.dim);
   backend::Routes& routes = *context.expert_routes;
 
@@ -248,12 +253,11 @@ void Decoder::mixture(const Step& step, int index, Matrix input, Matrix out) con
   step.stream.route(router_logits, moe.router, w.router_correction.get(), routes);
   step.stream.scatter_to_routes(input, routes, in);
   step.observe(index, "ffn_gate_exps", in);
-  const LinearTerm gate_up[] = {term(w.experts.gate, gate), term(w.experts.up, up)};
+  const LinearTerm gate_up[] = {gated(spec_.activation, w.experts.gate, w.experts.up, hidden)};
   step.stream.linear_by_route(in, routes, gate_up);
-  step.stream.gate(spec_.activation, gate, up);
-  step.observe(index, "ffn_down_exps", gate);
+  step.observe(index, "ffn_down_exps", hidden);
   const LinearTerm down[] = {term(w.experts.down, product)};
-  step.stream.linear_by_route(gate, routes, down);
+  step.stream.linear_by_route(hidden, routes, down);
   step.stream.gather_from_routes(product, routes, out);
   if (moe.shared_ffn_dim == 0) return;
   const Matrix shared = context.shared->view(input.rows, spec_.dim);
@@ -285,7 +289,7 @@ Matrix Decoder::logits(const Step& step) const {
   const Matrix last_x = output_rows(step, step.batch.wanted_rows);
   const Matrix logits = step.context.logits->view(last_x.rows, spec_.vocab_size);
   if (step.observer.linear_input) step.observer.linear_input("output", last_x);
-  const LinearTerm out[] = {{&weights_.output_or_tied(), nullptr, logits}};
+  const LinearTerm out[] = {{.weight = &weights_.output_or_tied(), .out = logits}};
   step.stream.linear(last_x, out);
   if (spec_.logit_scale != 1) step.stream.scale(logits, spec_.logit_scale);
   if (spec_.logit_soft_cap != 0) step.stream.soft_cap(logits, spec_.logit_soft_cap);

@@ -19,7 +19,7 @@ namespace tercet::model {
 struct DecoderContext {
   DecoderContext(backend::Device& device, ThreadPool& threads);
   std::unique_ptr<backend::Stream> stream;
-  std::unique_ptr<backend::Buffer> x, normed, q, k, v, attn, projected, gate, up, last_x, logits;
+  std::unique_ptr<backend::Buffer> x, normed, q, k, v, attn, projected, hidden, last_x, logits;
   std::unique_ptr<backend::Buffer> q_latent, q_nope, q_rope, k_rope, absorbed, values;  // latent attention
   std::unique_ptr<backend::Buffer> router_logits, shared;                               // mixtures of experts
   std::unique_ptr<backend::Buffer> routed_in, routed_out;                               // both

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/cpu/cpu_buffer.h"
 #include "backend/cpu/cpu_kv_store.h"
 #include "backend/cpu/cpu_router.h"
 #include "backend/cpu/cpu_stream.h"
@@ -10,23 +11,6 @@
 
 namespace tercet::backend {
 namespace {
-
-class CpuBuffer final : public Buffer {
- public:
-  Matrix view(int64_t rows, int64_t cols) override {
-    const int64_t bytes = rows * cols * static_cast<int64_t>(sizeof(float));
-    if (bytes > memory_.bytes()) {
-      memory_ = AlignedBuffer();
-      auto grown = AlignedBuffer::allocate(bytes);
-      TERCET_CHECK(grown.ok());
-      memory_ = *std::move(grown);
-    }
-    return {reinterpret_cast<float*>(memory_.data()), rows, cols};
-  }
-
- private:
-  AlignedBuffer memory_;
-};
 
 class CpuDevice final : public Device {
  public:

@@ -32,13 +32,11 @@ int64_t linear_grain(const CpuWeight& weight, int64_t rows) {
 
 }  // namespace
 
-void CpuStream::QuantizedStorage::grow(int64_t rows, int64_t cols, int block) {
-  const auto grow = [](auto& vector, int64_t size) {
-    if (vector.size() < static_cast<size_t>(size)) vector.resize(static_cast<size_t>(size));
-  };
-  grow(q, rows * cols);
-  grow(d, rows * (cols / block));
-  grow(sums, rows * (cols / block) * sums_per_block(block));
+void CpuStream::QuantizedStorage::reserve(int64_t rows, int64_t cols, int block) {
+  const int64_t scales = rows * (cols / block), codes = rows * cols / 4;  // in words
+  d = memory.view(1, codes + scales * (1 + sums_per_block(block))).data + codes;
+  q = reinterpret_cast<int8_t*>(d - codes);
+  sums = reinterpret_cast<int32_t*>(d + scales);
 }
 
 void CpuStream::for_rows(int64_t rows, int64_t work_per_row, const std::function<void(int64_t row)>& body) {
@@ -81,14 +79,14 @@ void CpuStream::quantize(LinearInput& in, int block) {
       tiles.push_back(
           {in.starts[g] + i * tile, std::min<int64_t>(tile, rows - i * tile), static_cast<int64_t>(g), i});
   }
-  storage.grow(padded, in.x.cols, block);
+  storage.reserve(padded, in.x.cols, block);
   int64_t first = 0;
   for (size_t g = 0; g + 1 < in.starts.size(); ++g) {
     QuantizedRows& out = groups[g];
     const int64_t blocks = first * out.blocks();
-    out.q = storage.q.data() + first * out.cols;
-    out.d = storage.d.data() + blocks;
-    out.sums = storage.sums.data() + blocks * sums_per_block(block);
+    out.q = storage.q + first * out.cols;
+    out.d = storage.d + blocks;
+    out.sums = storage.sums + blocks * sums_per_block(block);
     first += (in.starts[g + 1] - in.starts[g] + out.tile - 1) / out.tile * out.tile;
   }
   const int64_t tile_elements = in.x.cols * 2 * (tiles.empty() ? 1 : tiles.front().rows);
@@ -102,60 +100,109 @@ void CpuStream::quantize(LinearInput& in, int block) {
 
 Matrix CpuStream::round_bf16(Matrix x) {
   const int64_t padded = (x.cols + 31) / 32 * 32;
-  rounded_.assign(static_cast<size_t>(x.rows * padded), 0.0f);
+  const Matrix out = rounded_.view(x.rows, padded);
   for_rows(x.rows, x.cols, [&](int64_t row) {
-    kernels_.round_row_bf16(x.data + row * x.cols, x.cols, rounded_.data() + row * padded);
+    float* values = out.data + row * padded;
+    kernels_.round_row_bf16(x.data + row * x.cols, x.cols, values);
+    std::fill(values + x.cols, values + padded, 0.0f);
   });
-  return {rounded_.data(), x.rows, padded};
+  return out;
+}
+
+// x in the form that the weight's kernels take.
+void CpuStream::prepare(LinearInput& in, const CpuWeight& weight) {
+  if (weight.layout() != nullptr) {
+    const int block = weight.layout()->activation_block();
+    if (in.quantized(block).empty()) quantize(in, block);
+  } else if (weight.float_type() == FloatType::kBF16 && in.rounded.data == nullptr) {
+    in.rounded = round_bf16(in.x);
+  }
+}
+
+CpuStream::LinearFactor CpuStream::factor(LinearInput& in, const Weight& weight, const Weight* bias,
+                                          size_t group) const {
+  const auto matrix = static_cast<int>(group);
+  LinearFactor out{&cpu(weight), cpu(weight).panels(matrix)};
+  if (bias != nullptr) out.bias = cpu(*bias).values() + matrix * weight.outputs();
+  if (const auto* layout = out.weight->layout())
+    out.quantized = &in.quantized(layout->activation_block())[group];
+  return out;
 }
 
 void CpuStream::add_pieces(LinearInput& in, const LinearTerm& term) {
   const CpuWeight& weight = cpu(*term.weight);
-  const bool packed = weight.layout() != nullptr;
-  TERCET_CHECK(weight.inputs() == in.x.cols);
-  TERCET_CHECK(term.out.cols == weight.outputs() && term.out.rows == in.x.rows);
-  TERCET_CHECK(term.bias == nullptr || term.bias->inputs() == weight.outputs() * weight.stack_size());
-  const int block = packed ? weight.layout()->activation_block() : 0;
-  if (packed && in.quantized(block).empty()) quantize(in, block);
-  if (weight.float_type() == FloatType::kBF16 && in.rounded.data == nullptr) in.rounded = round_bf16(in.x);
+  const auto check = [&](const Weight& matrix, const Weight* bias) {
+    TERCET_CHECK(matrix.inputs() == in.x.cols && matrix.outputs() == term.out.cols);
+    TERCET_CHECK(matrix.stack_size() == weight.stack_size());
+    TERCET_CHECK(bias == nullptr || bias->inputs() == matrix.outputs() * matrix.stack_size());
+  };
+  TERCET_CHECK(term.out.rows == in.x.rows);
+  check(weight, term.bias);
+  prepare(in, weight);
+  if (term.up != nullptr) {
+    check(*term.up, term.up_bias);
+    prepare(in, cpu(*term.up));
+  }
   const int64_t panels = quant::num_panels(weight.outputs());
   for (size_t group = 0; group + 1 < in.starts.size(); ++group) {
-    const auto matrix = static_cast<int>(group);
-    LinearPiece piece{&weight, {}, in.starts[group], packed ? &in.quantized(block)[group] : nullptr};
-    LinearTask& task = piece.task;
-    task.rows = in.starts[group + 1] - piece.first_row;
-    if (task.rows == 0) continue;
-    task.panels = weight.panels(matrix);
-    task.panel_stride = weight.panel_stride();
-    task.inputs = weight.inputs();
-    task.outputs = weight.outputs();
-    if (term.bias != nullptr) task.bias = cpu(*term.bias).values() + matrix * weight.outputs();
-    task.y = term.out.data + piece.first_row * term.out.cols;
-    task.y_stride = term.out.cols;
-    const int64_t grain = linear_grain(weight, task.rows);
+    LinearPiece piece{};
+    piece.activation = term.activation;
+    piece.first_row = in.starts[group];
+    piece.rows = in.starts[group + 1] - piece.first_row;
+    piece.out = term.out;
+    if (piece.rows == 0) continue;
+    piece.weight = factor(in, weight, term.bias, group);
+    if (term.up != nullptr) piece.up = factor(in, *term.up, term.up_bias, group);
+    const int64_t grain = linear_grain(weight, piece.rows);
     for (int64_t panel = 0; panel < panels; panel += grain) {
-      task.panel_begin = panel;
-      task.panel_end = std::min(panel + grain, panels);
+      piece.panel_begin = panel;
+      piece.panel_end = std::min(panel + grain, panels);
       pieces_.push_back(piece);
     }
   }
 }
 
-void CpuStream::multiply(const LinearInput& in, const LinearPiece& piece) const {
-  const CpuWeight& weight = *piece.weight;
-  if (piece.quantized != nullptr) {
-    kernels_.linear_packed(*weight.layout(), piece.task, *piece.quantized);
+// Outputs of the piece's panels; the first of them is at y.
+void CpuStream::multiply(const LinearInput& in, const LinearFactor& factor, const LinearPiece& piece, float* y,
+                         int64_t y_stride) const {
+  const CpuWeight& weight = *factor.weight;
+  const int64_t first = piece.panel_begin * quant::kPanelRows;
+  LinearTask task;
+  task.panels = factor.panels + piece.panel_begin * weight.panel_stride();
+  task.panel_stride = weight.panel_stride();
+  task.inputs = weight.inputs();
+  task.outputs = weight.outputs() - first;
+  task.panel_end = piece.panel_end - piece.panel_begin;
+  task.rows = piece.rows;
+  task.bias = factor.bias == nullptr ? nullptr : factor.bias + first;
+  task.y = y;
+  task.y_stride = y_stride;
+  if (factor.quantized != nullptr) {
+    kernels_.linear_packed(*weight.layout(), task, *factor.quantized);
   } else {
     const Matrix x = weight.float_type() == FloatType::kBF16 ? in.rounded : in.x;
-    kernels_.linear_float(weight.float_type(), piece.task, x.data + piece.first_row * x.cols, x.cols);
+    kernels_.linear_float(weight.float_type(), task, x.data + piece.first_row * x.cols, x.cols);
   }
+}
+
+void CpuStream::run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& up) const {
+  const int64_t first = piece.panel_begin * quant::kPanelRows, stride = piece.out.cols;
+  float* y = piece.out.data + piece.first_row * stride + first;
+  multiply(in, piece.weight, piece, y, stride);
+  if (piece.up.weight == nullptr) return;
+  const int64_t width = (piece.panel_end - piece.panel_begin) * quant::kPanelRows;
+  float* products = up.view(piece.rows, width).data;
+  multiply(in, piece.up, piece, products, width);
+  for (int64_t row = 0; row < piece.rows; ++row)
+    kernels_.gate(piece.activation, y + row * stride, products + row * width, std::min(width, stride - first));
 }
 
 void CpuStream::linear(LinearInput& in, std::span<const LinearTerm> terms) {
   pieces_.clear();
   for (const LinearTerm& term : terms) add_pieces(in, term);
-  threads_.parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) multiply(in, pieces_[static_cast<size_t>(i)]);
+  threads_.parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end, int member) {
+    for (int64_t i = begin; i < end; ++i)
+      run(in, pieces_[static_cast<size_t>(i)], up_[static_cast<size_t>(member)]);
   });
 }
 
@@ -180,12 +227,6 @@ void CpuStream::rope(Matrix x, int head_dim, Matrix angles) {
     const float* cos = angles.data + row * angles.cols;
     for (int64_t head = 0; head < heads; ++head)
       kernels_.rope(x.data + row * x.cols + head * head_dim, cos, cos + half, static_cast<int>(half));
-  });
-}
-
-void CpuStream::gate(Activation activation, Matrix gate, Matrix up) {
-  for_rows(gate.rows, gate.cols * 4, [&](int64_t row) {
-    kernels_.gate(activation, gate.data + row * gate.cols, up.data + row * up.cols, gate.cols);
   });
 }
 

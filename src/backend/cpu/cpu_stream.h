@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_buffer.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/kernels.h"
 #include "backend/device.h"
@@ -14,13 +15,13 @@ namespace tercet::backend {
 
 class CpuStream final : public Stream {
  public:
-  CpuStream(const Kernels& kernels, ThreadPool& threads) : kernels_(kernels), threads_(threads) {}
+  CpuStream(const Kernels& kernels, ThreadPool& threads)
+      : kernels_(kernels), threads_(threads), up_(static_cast<size_t>(threads.num_threads())) {}
 
   void embed(const Weight& table, std::span<const int32_t> tokens, float scale, Matrix out) override;
   void rms_norm(Matrix x, const Weight& weight, float eps, Matrix out) override;
   void linear(Matrix x, std::span<const LinearTerm> terms) override;
   void rope(Matrix x, int head_dim, Matrix angles) override;
-  void gate(Activation activation, Matrix gate, Matrix up) override;
   void add(Matrix x, Matrix y) override;
   void scale(Matrix x, float factor) override;
   void soft_cap(Matrix x, float cap) override;
@@ -42,10 +43,11 @@ class CpuStream final : public Stream {
  private:
   // Backing store of QuantizedRows.
   struct QuantizedStorage {
-    std::vector<int8_t> q;
-    std::vector<float> d;
-    std::vector<int32_t> sums;
-    void grow(int64_t rows, int64_t cols, int block);
+    CpuBuffer memory;
+    int8_t* q = nullptr;
+    float* d = nullptr;
+    int32_t* sums = nullptr;
+    void reserve(int64_t rows, int64_t cols, int block);
   };
   void for_rows(int64_t rows, int64_t work_per_row, const std::function<void(int64_t row)>& body);
   // x, its rows in groups of their own matrices; and x as the weights want it, once one of them did.
@@ -57,24 +59,36 @@ class CpuStream final : public Stream {
 
     std::vector<QuantizedRows>& quantized(int block) { return block == 32 ? quantized_32 : quantized_256; }
   };
-  // Some panels of one matrix, times the rows of its group.
+  // One matrix that a group's rows are multiplied with.
+  struct LinearFactor {
+    const CpuWeight* weight = nullptr;
+    const std::byte* panels = nullptr;
+    const float* bias = nullptr;
+    const QuantizedRows* quantized = nullptr;  // null for float weights
+  };
+  // Some panels of a term's matrices, times the rows of its group.
   struct LinearPiece {
-    const CpuWeight* weight;
-    LinearTask task;
-    int64_t first_row;
-    const QuantizedRows* quantized;  // null for float weights
+    LinearFactor weight, up;  // up: where the term has one
+    Activation activation;
+    int64_t first_row, rows, panel_begin, panel_end;
+    Matrix out;
   };
   void quantize(LinearInput& in, int block);
   Matrix round_bf16(Matrix x);
+  void prepare(LinearInput& in, const CpuWeight& weight);
+  LinearFactor factor(LinearInput& in, const Weight& weight, const Weight* bias, size_t group) const;
   void add_pieces(LinearInput& in, const LinearTerm& term);
-  void multiply(const LinearInput& in, const LinearPiece& piece) const;
+  void multiply(const LinearInput& in, const LinearFactor& factor, const LinearPiece& piece, float* y,
+                int64_t y_stride) const;
+  void run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& up) const;
   void linear(LinearInput& in, std::span<const LinearTerm> terms);
 
   const Kernels& kernels_;
   ThreadPool& threads_;
   QuantizedStorage quantized_[2];  // blocks of 32 and of 256
   std::vector<LinearPiece> pieces_;
-  std::vector<float> rounded_;
+  std::vector<CpuBuffer> up_;  // of each thread, the products that its piece gates
+  CpuBuffer rounded_;
   AttentionScratch attention_scratch_;
   std::atomic<bool> non_finite_{false};
 };

@@ -88,7 +88,7 @@ TEST_P(StreamTest, RowsByExpertEqualRowsAlone) {
       const Matrix x = on_device(x_values, rows, *a_);
       const Matrix copies = b_->view(rows * 2, kInputs), products = c_->view(rows * 2, kOutputs);
       stream_->scatter_to_routes(x, *routes, copies);
-      const LinearTerm terms[] = {{stack.get(), bias.get(), products}};
+      const LinearTerm terms[] = {{.weight = stack.get(), .bias = bias.get(), .out = products}};
       stream_->linear_by_route(copies, *routes, terms);
       const Matrix sums = d_->view(rows, kOutputs);
       stream_->gather_from_routes(products, *routes, sums);
@@ -111,7 +111,7 @@ TEST_P(StreamTest, RowsByExpertEqualRowsAlone) {
           const std::vector<float> one(x_values.begin() + row * kInputs,
                                        x_values.begin() + (row + 1) * kInputs);
           const Matrix product = c_->view(1, kOutputs);
-          const LinearTerm alone[] = {{single.get(), single_bias.get(), product}};
+          const LinearTerm alone[] = {{.weight = single.get(), .bias = single_bias.get(), .out = product}};
           stream_->linear(on_device(one, 1, *a_), alone);
           const std::vector<float> values = from_device(product);
           const double weight = std::exp(static_cast<double>(l[e])) / normalizer;
@@ -140,7 +140,7 @@ TEST_P(StreamTest, RowsByHeadEqualRowsAlone) {
   stream_->route_heads(kRows * kHeads, kHeads, *routes);
   const Matrix copies = b_->view(kRows * kHeads, kInputs), products = c_->view(kRows * kHeads, kOutputs);
   stream_->scatter_to_routes(on_device(x_values, kRows * kHeads, *a_), *routes, copies);
-  const LinearTerm terms[] = {{stack.get(), nullptr, products}};
+  const LinearTerm terms[] = {{.weight = stack.get(), .out = products}};
   stream_->linear_by_route(copies, *routes, terms);
   const Matrix out = d_->view(kRows * kHeads, kOutputs);
   stream_->gather_from_routes(products, *routes, out);
@@ -149,19 +149,47 @@ TEST_P(StreamTest, RowsByHeadEqualRowsAlone) {
     const auto single = *device_->pack(*source(static_cast<int>(row % kHeads)), threads_);
     const std::vector<float> one(x_values.begin() + row * kInputs, x_values.begin() + (row + 1) * kInputs);
     const Matrix product = c_->view(1, kOutputs);
-    const LinearTerm alone[] = {{single.get(), nullptr, product}};
+    const LinearTerm alone[] = {{.weight = single.get(), .out = product}};
     stream_->linear(on_device(one, 1, *a_), alone);
     const std::vector<float> values = from_device(product);
     EXPECT_EQ(0, std::memcmp(values.data(), together.data() + row * kOutputs, values.size() * 4)) << row;
   }
 }
 
+TEST_P(StreamTest, AGatedTermIsTheGateOfBothProducts) {
+  constexpr int64_t kInputs = 64, kOutputs = 1000 + 5;
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kQ8_0}) {
+    const auto random_weight = [&](DType of) {
+      const std::vector<std::byte> data = encode(of, normal(kInputs * kOutputs, 0.2f));
+      return *device_->pack({"w", of, kOutputs, kInputs, data, {}}, threads_);
+    };
+    // The up projection of another type: both forms of x are needed.
+    const auto gate = random_weight(type), up = random_weight(DType::kQ8_0);
+    const auto gate_bias = vector(normal(kOutputs)), up_bias = vector(normal(kOutputs));
+    for (const int64_t rows : {1, 5, 40}) {
+      const Matrix x = on_device(normal(rows * kInputs), rows, *a_);
+      const Matrix g = b_->view(rows, kOutputs), u = c_->view(rows, kOutputs), both = d_->view(rows, kOutputs);
+      const LinearTerm apart[] = {{.weight = gate.get(), .bias = gate_bias.get(), .out = g},
+                                  {.weight = up.get(), .bias = up_bias.get(), .out = u}};
+      stream_->linear(x, apart);
+      std::vector<float> expected = from_device(g);
+      kernels(Isa::kScalar).gate(Activation::kGeluTanh, expected.data(), from_device(u).data(), rows * kOutputs);
+      const LinearTerm together[] = {{.weight = gate.get(),
+                                      .bias = gate_bias.get(),
+                                      .out = both,
+                                      .up = up.get(),
+                                      .up_bias = up_bias.get(),
+                                      .activation = Activation::kGeluTanh}};
+      stream_->linear(x, together);
+      EXPECT_EQ(expected, from_device(both)) << dtype_name(type) << ", " << rows << " rows";
+    }
+  }
+}
+
 TEST_P(StreamTest, TheClampedSwiGluOfGptOss) {
-  std::vector<float> gate = normal(200, 6), up = normal(200, 6);
-  const std::vector<float> gate_before = gate;
-  const Matrix g = on_device(gate, 2, *a_), u = on_device(up, 2, *b_);
-  stream_->gate(Activation::kClampedSwiGlu, g, u);
-  gate = from_device(g);
+  std::vector<float> gate = normal(200, 6);
+  const std::vector<float> up = normal(200, 6), gate_before = gate;
+  kernels(GetParam()).gate(Activation::kClampedSwiGlu, gate.data(), up.data(), 200);
   for (size_t i = 0; i < gate.size(); ++i) {
     const double x = std::min(static_cast<double>(gate_before[i]), 7.0);
     const double y = std::clamp(static_cast<double>(up[i]), -7.0, 7.0);

@@ -16,6 +16,10 @@ inline constexpr int kProductsIn16Bits = L.has_table || L.bits > 6 ? 1
                                          : L.bits == 5             ? 4
                                                                    : 8;
 
+// Whether the dot product of sixteen codes fits 16 bits, so that madd_add can multiply it with its sub-scale.
+template <class Ops, quant::PackedShape L>
+inline constexpr bool kSixteenIn16Bits = Ops::kVnni && kProductsIn16Bits<L> == 8;
+
 // A tile of M rows of activations, at a span (QuantizedRows).
 struct TileSpan {
   const int8_t* q;
@@ -107,11 +111,28 @@ struct FewRows {
     }
   }
 
+  template <int M, int kBegin>
+  static void add_scaled_sixteen(const std::byte* chunk, I table, const int8_t* q, const I (&scales)[P],
+                                 I (&acc)[M][P]) {
+    I dot[M][P];
+    clear<M>(dot);
+    add_dots<M, kBegin, kBegin + 4>(chunk, table, q, dot);
+#pragma GCC unroll 2
+    for (int p = 0; p < P; ++p) {
+      const I scale = Codes::top_scale16(scales[p]);
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) acc[m][p] = Ops::madd_add(acc[m][p], dot[m][p], scale);
+    }
+  }
+
   // acc[m][p] += the scale at the top of scales[p] * dot of groups [kBegin, kEnd) with row m.
   template <int M, int kBegin, int kEnd>
   static void add_scaled_dots(const std::byte* chunk, I table, const int8_t* q, const I (&scales)[P],
                               I (&acc)[M][P]) {
-    if constexpr (Ops::kVnni) {
+    if constexpr (kSixteenIn16Bits<Ops, L>) {
+      add_scaled_sixteen<M, kBegin>(chunk, table, q, scales, acc);
+      if constexpr (kEnd - kBegin == 8) add_scaled_sixteen<M, kBegin + 4>(chunk, table, q, scales, acc);
+    } else if constexpr (Ops::kVnni) {
       I dot[M][P];
       clear<M>(dot);
       add_dots<M, kBegin, kEnd>(chunk, table, q, dot);

@@ -15,7 +15,7 @@ struct WideKind {
   int sub_block;   // inputs that share a sub-scale; 0: none
   bool has_min;    // msum is kept apart
   bool is_signed;  // codes are signed (without VNNI)
-  int in_16_bits;  // products that a 16-bit lane can add up, two at a time (without VNNI)
+  int in_16_bits;  // products that a 16-bit lane can add up, two at a time (with VNNI: 8 or 0)
 
   constexpr bool operator==(const WideKind&) const = default;
 };
@@ -25,7 +25,7 @@ template <class Ops>
 struct WideSpan {
   static constexpr int P = Ops::kManyVectors;
   typename Ops::I codes[64][P];       // [group]
-  typename Ops::I scales[16][P];      // [sub-block]: as 32 bits, or twice as 16 (without VNNI)
+  typename Ops::I scales[16][P];      // [sub-block]: as 32 bits, or twice as 16 (without VNNI), or once
   typename Ops::I pairs[8][P];        // as PackedCodes::Pairs, low and high of each quad
   typename Ops::F d[16][P], m[8][P];  // [float block]
   typename Ops::I bias;               // -kBias in all 16-bit lanes
@@ -96,7 +96,20 @@ struct ManyRows {
 
   static void add_sub_block(const Span& w, int i, const int8_t* q, I (&isum)[M][P]) {
     constexpr int kGroups = K.sub_block / 4;
-    if constexpr (Ops::kVnni) {
+    if constexpr (Ops::kVnni && K.in_16_bits == 8) {
+#pragma GCC unroll 2
+      for (int sixteen = 0; sixteen < kGroups; sixteen += 4) {
+        I dot[M][P];
+        clear(dot);
+        add_dots<4>(w, i * kGroups + sixteen, q, dot);
+#pragma GCC unroll 4
+        for (int p = 0; p < P; ++p) {
+          const I scale = w.scales[i][p];
+#pragma GCC unroll 8
+          for (int m = 0; m < M; ++m) isum[m][p] = Ops::madd_add(isum[m][p], dot[m][p], scale);
+        }
+      }
+    } else if constexpr (Ops::kVnni) {
       I dot[M][P];
       clear(dot);
       add_dots<kGroups>(w, i * kGroups, q, dot);
@@ -220,8 +233,12 @@ struct ManyRows {
 template <class Ops, quant::PackedShape L>
 struct Widen {
   using Codes = PackedCodes<Ops, L>;
+  static constexpr int in_16_bits() {
+    if (!Ops::kVnni) return kProductsIn16Bits<L>;
+    return Codes::kHasSub && kSixteenIn16Bits<Ops, L> ? 8 : 0;
+  }
   static constexpr WideKind kKind = {L.block, Codes::kHasSub ? L.sub_block() : 0, L.has_min,
-                                     !Ops::kVnni && Codes::kSigned, Ops::kVnni ? 0 : kProductsIn16Bits<L>};
+                                     !Ops::kVnni && Codes::kSigned, in_16_bits()};
   using Rows = ManyRows<Ops, kKind>;
 
   // The rows of half `half` of a panel's span, as vector p.
@@ -259,7 +276,9 @@ struct Widen {
       typename Ops::I scales = Codes::scale_quad(sub, quad);
       for (int j = 0; j < 4; ++j) {
         const typename Ops::I scale = Codes::top_scale(scales);
-        out.scales[quad * 4 + j][p] = Ops::kVnni ? scale : Ops::twice(scale);
+        out.scales[quad * 4 + j][p] = kSixteenIn16Bits<Ops, L> ? Codes::top_scale16(scales)
+                                      : Ops::kVnni             ? scale
+                                                               : Ops::twice(scale);
         scales = Ops::shift_left32(scales, 8);
       }
     }

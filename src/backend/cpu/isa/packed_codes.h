@@ -64,6 +64,11 @@ struct PackedCodes {
     return L.sub == quant::SubScale::kPair ? Ops::shift_right32_signed(quad, 24)
                                            : Ops::shift_right32(quad, 24);
   }
+  // The same as 16 bits, with zeros above.
+  static I top_scale16(I quad) {
+    const I scale = top_scale(quad);
+    return L.sub == quant::SubScale::kPair ? Ops::shift_right32(Ops::shift_left32(scale, 16), 16) : scale;
+  }
 
   // What is multiplied with the sums of activations: minimums, or scales times -kBias. Bytes 0 and 2 of a
   // quad's words (sub-blocks 3 and 1) as 16-bit pairs, and bytes 1 and 3.
