@@ -235,49 +235,74 @@ struct TiledLinear {
     int64_t count_ = 0;
   };
 
-  // Adds kCount float blocks from `block` on, of at most 32 inputs, to acc.
-  template <int kCount>
-  static void add_some_blocks(const Weights& w, const Scales& scales, const TileRows& rows, int block,
-                              F (&acc)[kRows]) {
-    alignas(64) Sums sums[kCount];
-    const auto multiply = [&]<int i>() {
-      const int b = block + i;
-      Tiles::template load<4 + i % 2, kRun>(rows.q + b * L.block / kRun * kRun * kRows + b * L.block % kRun);
-      Tiles::template load<6 + i % 2>(w.codes[0][b * L.block / 4]);
-      Tiles::template zero<i>();
-      dot<i, 4 + i % 2, 6 + i % 2>();
-      Tiles::template store<i>(sums[i]);
-    };
-    [&]<size_t... i>(std::index_sequence<i...>) {
-      (multiply.template operator()<static_cast<int>(i)>(), ...);
-    }
-    (std::make_index_sequence<kCount>{});
-#pragma GCC unroll 4
-    for (int i = 0; i < kCount; ++i) {
-      const int b = block + i, activations = b * L.block / quant::kChunk;
+  // Float blocks of at most 32 inputs need their sums scaled one by one. Here `block` counts from the first
+  // of some spans of a panel: their codes, and the tile's activations, follow each other.
+  static constexpr int kBlocks = quant::kSpan / L.block;
+
+  // Sums of a block in tile t.
+  template <int t>
+  static void multiply_block(const Weights* w, const TileRows& rows, int block) {
+    Tiles::template load<4 + t % 2, kRun>(rows.q + block * L.block / kRun * kRun * kRows +
+                                          block * L.block % kRun);
+    Tiles::template load<6 + t % 2>(w[block / kBlocks].codes[0][block % kBlocks * L.block / 4]);
+    Tiles::template zero<t>();
+    dot<t, 4 + t % 2, 6 + t % 2>();
+  }
+
+  static void scale_block(const Sums& sums, const Scales* scales, const TileRows& rows, int block,
+                          F (&acc)[kRows]) {
+    const int activations = block * L.block / quant::kChunk;
+    const Scales& scale = scales[block / kBlocks];
+    const F d = scale.d[block % kBlocks];
 #pragma GCC unroll 16
-      for (int row = 0; row < kRows; ++row) {
-        F t = Ops::to_float(Ops::load(sums[i][row]));
-        if constexpr (L.has_min) {
-          const I msum = Ops::madd_add(Ops::zero(), Ops::all16(1),
-                                       Ops::broadcast4(rows.sums + activations * kRows + row));
-          t = Ops::fmsub(scales.d[b], t, Ops::mul(scales.m[b], Ops::to_float(msum)));
-        } else {
-          t = Ops::mul(scales.d[b], t);
-        }
-        acc[row] = Ops::fma(Ops::all(rows.d[activations * kRows + row]), t, acc[row]);
+    for (int row = 0; row < kRows; ++row) {
+      F t = Ops::to_float(Ops::load(sums[row]));
+      if constexpr (L.has_min) {
+        const I msum =
+            Ops::madd_add(Ops::zero(), Ops::all16(1), Ops::broadcast4(rows.sums + activations * kRows + row));
+        t = Ops::fmsub(d, t, Ops::mul(scale.m[block % kBlocks], Ops::to_float(msum)));
+      } else {
+        t = Ops::mul(d, t);
       }
+      acc[row] = Ops::fma(Ops::all(rows.d[activations * kRows + row]), t, acc[row]);
     }
   }
-  [[gnu::noinline]] static void add_blocks(const Weights& w, const Scales& scales, int chunks,
+
+  // Multiplies four blocks from `block` on and, meanwhile, scales the four before them.
+  template <bool kScaleBefore>
+  static void four_blocks(const Weights* w, const Scales* scales, const TileRows& rows, int block,
+                          Sums (&sums)[4], const Sums (&before)[4], F (&acc)[kRows]) {
+    const auto one = [&]<int i>() {
+      multiply_block<i>(w, rows, block + i);
+      if constexpr (i > 0) Tiles::template store<i - 1>(sums[i - 1]);
+      if constexpr (kScaleBefore) scale_block(before[i], scales, rows, block - 4 + i, acc);
+    };
+    one.template operator()<0>();
+    one.template operator()<1>();
+    one.template operator()<2>();
+    one.template operator()<3>();
+    Tiles::template store<3>(sums[3]);
+  }
+
+  // Adds all blocks of some spans of a panel to acc.
+  [[gnu::noinline]] static void add_blocks(const Weights* w, const Scales* scales, int blocks,
                                            const TileRows& rows) {
-    const int blocks = chunks * quant::kChunk / L.block;
     F acc[kRows];
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) acc[row] = Ops::load_f32(rows.acc + row * kRows);
+    alignas(64) Sums sums[2][4];
     int b = 0;
-    for (; b + 4 <= blocks; b += 4) add_some_blocks<4>(w, scales, rows, b, acc);
-    for (; b < blocks; ++b) add_some_blocks<1>(w, scales, rows, b, acc);
+    if (blocks >= 4) {
+      four_blocks<false>(w, scales, rows, 0, sums[0], sums[1], acc);
+      for (b = 4; b + 4 <= blocks; b += 4)
+        four_blocks<true>(w, scales, rows, b, sums[b / 4 % 2], sums[(b / 4 + 1) % 2], acc);
+      for (int i = 0; i < 4; ++i) scale_block(sums[(b / 4 + 1) % 2][i], scales, rows, b - 4 + i, acc);
+    }
+    for (; b < blocks; ++b) {
+      multiply_block<0>(w, rows, b);
+      Tiles::template store<0>(sums[0][0]);
+      scale_block(sums[0][0], scales, rows, b, acc);
+    }
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) Ops::store_f32(rows.acc + row * kRows, acc[row]);
   }
@@ -292,12 +317,17 @@ struct TiledLinear {
     const QuantizedRows& x;
     int64_t tile, num_tiles;
     int64_t panel, num_panels;
-    float* acc;  // [kPanels][kMaxTiles][16][16]
+    float* acc;  // [panels][kMaxTiles][16][16]
 
     // Those that are not there repeat the last one.
     const std::byte* span(int64_t p, int64_t s) const {
       return task.panels + (panel + std::min(p, num_panels - 1)) * task.panel_stride +
              s * quant::span_offsets(L, 8).size;
+    }
+    // Asks for span s of the panel after this one into the second cache.
+    void prefetch_next(int64_t s) const {
+      for (int i = 0; i < quant::span_offsets(L, 8).size; i += 64)
+        Ops::prefetch_far(span(0, s) + task.panel_stride + i);
     }
     // Asks for span s into the second cache.
     void prefetch(int64_t s) const {
@@ -306,12 +336,15 @@ struct TiledLinear {
     }
   };
 
+  // Spans that are unpacked at once.
+  static constexpr int kUnpacked = kWholeSpan ? kPanels : 6;
+
   static void run(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x) {
     const Tiles tiles(kInputs);
     alignas(64) float acc[kMaxPanels][kMaxTiles][kTileOutputs];
     const int64_t all_tiles = (task.rows + kRows - 1) / kRows, spans = quant::num_spans(task.inputs);
-    Weights weights[kPanels];
-    Scales scales[2][kPanels];  // of this strip and the one before
+    Weights weights[kUnpacked];
+    Scales scales[2][kUnpacked];  // of this strip and the one before
     Pipeline pipeline;
     int64_t turn = 0;
     const auto add_span = [&](const Strip& strip, int64_t s) {
@@ -320,15 +353,22 @@ struct TiledLinear {
       for (int64_t p = 0; p < kPanels; ++p)
         unpack(layout, strip.span(p, s), chunks, weights[p], strip_scales[p]);
       for (int64_t i = 0; i < strip.num_tiles; ++i) {
-        const auto rows = [&](int64_t p) {
-          return tile_rows(x, strip.tile + i, s, strip.acc + (p * kMaxTiles + i) * kTileOutputs);
-        };
-        if constexpr (kWholeSpan) {
-          pipeline.run({weights, strip_scales, rows(0), kMaxTiles * kTileOutputs, nullptr});
-        } else {
-          for (int64_t p = 0; p < strip.num_panels; ++p)
-            add_blocks(weights[p], strip_scales[p], chunks, rows(p));
-        }
+        const TileRows rows = tile_rows(x, strip.tile + i, s, strip.acc + i * kTileOutputs);
+        pipeline.run({weights, strip_scales, rows, kMaxTiles * kTileOutputs, nullptr});
+      }
+    };
+    // Spans of one panel, as many as stay in the first cache, so that the sums of outputs stay in registers.
+    const auto add_spans = [&](const Strip& strip, int64_t first, int64_t count) {
+      int chunks = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        const int span_chunks = quant::span_chunks(task.inputs, first + i);
+        unpack(layout, strip.span(0, first + i), span_chunks, weights[i], scales[0][i]);
+        strip.prefetch_next(first + i);
+        chunks += span_chunks;
+      }
+      for (int64_t i = 0; i < strip.num_tiles; ++i) {
+        add_blocks(weights, scales[0], chunks * quant::kChunk / L.block,
+                   tile_rows(x, strip.tile + i, first, strip.acc + i * kTileOutputs));
       }
     };
     for (int64_t tile = 0; tile < all_tiles; tile += kMaxTiles) {
@@ -337,23 +377,35 @@ struct TiledLinear {
         const int64_t num_panels = std::min(kMaxPanels, task.panel_end - panel);
         for (auto& panel_acc : acc)
           std::memset(panel_acc, 0, static_cast<size_t>(num_tiles) * sizeof(panel_acc[0]));
-        // Strips take turns span by span, so that the activations of a span stay in the second cache.
-        const auto strip = [&](int64_t p) {
-          return Strip{task,     x, tile, num_tiles, panel + p, std::min<int64_t>(kPanels, num_panels - p),
-                       acc[p][0]};
+        const auto strip = [&](int64_t p, int64_t most) {
+          return Strip{task, x, tile, num_tiles, panel + p, std::min(most, num_panels - p), acc[p][0]};
         };
-        for (int64_t s = 0; s < spans; ++s) {
-          for (int64_t p = 0; p < num_panels; p += kPanels) {
-            const bool is_last = p + kPanels >= num_panels;
-            if (!is_last || s + 1 < spans) strip(is_last ? 0 : p + kPanels).prefetch(is_last ? s + 1 : s);
-            add_span(strip(p), s);
+        if constexpr (kWholeSpan) {
+          // Strips take turns span by span, so that the activations of a span stay in the second cache.
+          for (int64_t s = 0; s < spans; ++s) {
+            for (int64_t p = 0; p < num_panels; p += kPanels) {
+              const bool is_last = p + kPanels >= num_panels;
+              if (!is_last || s + 1 < spans)
+                strip(is_last ? 0 : p + kPanels, kPanels).prefetch(is_last ? s + 1 : s);
+              add_span(strip(p, kPanels), s);
+            }
+          }
+          pipeline.finish();
+        } else {
+          for (int64_t s = 0; s < spans; s += kUnpacked) {
+            for (int64_t p = 0; p < num_panels; ++p)
+              add_spans(strip(p, 1), s, std::min<int64_t>(kUnpacked, spans - s));
           }
         }
-        if constexpr (kWholeSpan) pipeline.finish();
-        for (int64_t row = 0; row < std::min(num_tiles * kRows, task.rows - tile * kRows); ++row)
-          for (int64_t p = 0; p < num_panels; ++p)
+        for (int64_t row = 0; row < std::min(num_tiles * kRows, task.rows - tile * kRows); ++row) {
+          for (int64_t p = 0; p < num_panels; ++p) {
+            // Nobody has read y: its lines come from far away.
+            Ops::prefetch_near(reinterpret_cast<const std::byte*>(
+                task.y + (tile * kRows + row + 12) * task.y_stride + (panel + p) * quant::kPanelRows));
             PackedLinear<Ops, L>::store(task, tile * kRows + row, panel + p, 0,
                                         Ops::load_f32(acc[p][0] + row * kRows));
+          }
+        }
       }
     }
   }
