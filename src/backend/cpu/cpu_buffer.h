@@ -1,5 +1,5 @@
-// Memory of the CPU device that grows as views of it are asked for, in large pages where it is large. A view is valid
-// until a larger one is asked for; its contents are what was there.
+// Memory of the CPU device that grows as views of it are asked for, in large pages where it is large. A view
+// is valid until a larger one is asked for; its contents are what was there.
 #pragma once
 
 #include "backend/device.h"

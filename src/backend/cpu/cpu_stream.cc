@@ -163,8 +163,8 @@ void CpuStream::add_pieces(LinearInput& in, const LinearTerm& term) {
 }
 
 // Outputs of the piece's panels; the first of them is at y.
-void CpuStream::multiply(const LinearInput& in, const LinearFactor& factor, const LinearPiece& piece, float* y,
-                         int64_t y_stride) const {
+void CpuStream::multiply(const LinearInput& in, const LinearFactor& factor, const LinearPiece& piece,
+                         float* y, int64_t y_stride) const {
   const CpuWeight& weight = *factor.weight;
   const int64_t first = piece.panel_begin * quant::kPanelRows;
   LinearTask task;
@@ -185,16 +185,18 @@ void CpuStream::multiply(const LinearInput& in, const LinearFactor& factor, cons
   }
 }
 
-void CpuStream::run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& up) const {
+void CpuStream::run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& products) const {
   const int64_t first = piece.panel_begin * quant::kPanelRows, stride = piece.out.cols;
   float* y = piece.out.data + piece.first_row * stride + first;
-  multiply(in, piece.weight, piece, y, stride);
-  if (piece.up.weight == nullptr) return;
+  if (piece.up.weight == nullptr) return multiply(in, piece.weight, piece, y, stride);
   const int64_t width = (piece.panel_end - piece.panel_begin) * quant::kPanelRows;
-  float* products = up.view(piece.rows, width).data;
-  multiply(in, piece.up, piece, products, width);
+  float* gate = products.view(2 * piece.rows, width).data;
+  float* up = gate + piece.rows * width;
+  multiply(in, piece.weight, piece, gate, width);
+  multiply(in, piece.up, piece, up, width);
   for (int64_t row = 0; row < piece.rows; ++row)
-    kernels_.gate(piece.activation, y + row * stride, products + row * width, std::min(width, stride - first));
+    kernels_.gate(piece.activation, gate + row * width, up + row * width, std::min(width, stride - first),
+                  y + row * stride);
 }
 
 void CpuStream::linear(LinearInput& in, std::span<const LinearTerm> terms) {
@@ -202,7 +204,7 @@ void CpuStream::linear(LinearInput& in, std::span<const LinearTerm> terms) {
   for (const LinearTerm& term : terms) add_pieces(in, term);
   threads_.parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end, int member) {
     for (int64_t i = begin; i < end; ++i)
-      run(in, pieces_[static_cast<size_t>(i)], up_[static_cast<size_t>(member)]);
+      run(in, pieces_[static_cast<size_t>(i)], products_[static_cast<size_t>(member)]);
   });
 }
 

@@ -16,7 +16,7 @@ namespace tercet::backend {
 class CpuStream final : public Stream {
  public:
   CpuStream(const Kernels& kernels, ThreadPool& threads)
-      : kernels_(kernels), threads_(threads), up_(static_cast<size_t>(threads.num_threads())) {}
+      : kernels_(kernels), threads_(threads), products_(static_cast<size_t>(threads.num_threads())) {}
 
   void embed(const Weight& table, std::span<const int32_t> tokens, float scale, Matrix out) override;
   void rms_norm(Matrix x, const Weight& weight, float eps, Matrix out) override;
@@ -80,14 +80,14 @@ class CpuStream final : public Stream {
   void add_pieces(LinearInput& in, const LinearTerm& term);
   void multiply(const LinearInput& in, const LinearFactor& factor, const LinearPiece& piece, float* y,
                 int64_t y_stride) const;
-  void run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& up) const;
+  void run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& products) const;
   void linear(LinearInput& in, std::span<const LinearTerm> terms);
 
   const Kernels& kernels_;
   ThreadPool& threads_;
   QuantizedStorage quantized_[2];  // blocks of 32 and of 256
   std::vector<LinearPiece> pieces_;
-  std::vector<CpuBuffer> up_;  // of each thread, the products that its piece gates
+  std::vector<CpuBuffer> products_;  // of each thread, those that its piece gates
   CpuBuffer rounded_;
   AttentionScratch attention_scratch_;
   std::atomic<bool> non_finite_{false};

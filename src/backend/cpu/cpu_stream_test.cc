@@ -168,12 +168,15 @@ TEST_P(StreamTest, AGatedTermIsTheGateOfBothProducts) {
     const auto gate_bias = vector(normal(kOutputs)), up_bias = vector(normal(kOutputs));
     for (const int64_t rows : {1, 5, 40}) {
       const Matrix x = on_device(normal(rows * kInputs), rows, *a_);
-      const Matrix g = b_->view(rows, kOutputs), u = c_->view(rows, kOutputs), both = d_->view(rows, kOutputs);
+      const Matrix g = b_->view(rows, kOutputs), u = c_->view(rows, kOutputs),
+                   both = d_->view(rows, kOutputs);
       const LinearTerm apart[] = {{.weight = gate.get(), .bias = gate_bias.get(), .out = g},
                                   {.weight = up.get(), .bias = up_bias.get(), .out = u}};
       stream_->linear(x, apart);
       std::vector<float> expected = from_device(g);
-      kernels(Isa::kScalar).gate(Activation::kGeluTanh, expected.data(), from_device(u).data(), rows * kOutputs);
+      kernels(Isa::kScalar)
+          .gate(Activation::kGeluTanh, expected.data(), from_device(u).data(), rows * kOutputs,
+                expected.data());
       const LinearTerm together[] = {{.weight = gate.get(),
                                       .bias = gate_bias.get(),
                                       .out = both,
@@ -189,7 +192,7 @@ TEST_P(StreamTest, AGatedTermIsTheGateOfBothProducts) {
 TEST_P(StreamTest, TheClampedSwiGluOfGptOss) {
   std::vector<float> gate = normal(200, 6);
   const std::vector<float> up = normal(200, 6), gate_before = gate;
-  kernels(GetParam()).gate(Activation::kClampedSwiGlu, gate.data(), up.data(), 200);
+  kernels(GetParam()).gate(Activation::kClampedSwiGlu, gate.data(), up.data(), 200, gate.data());
   for (size_t i = 0; i < gate.size(); ++i) {
     const double x = std::min(static_cast<double>(gate_before[i]), 7.0);
     const double y = std::clamp(static_cast<double>(up[i]), -7.0, 7.0);

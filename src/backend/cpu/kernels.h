@@ -128,10 +128,11 @@ struct Kernels {
   bool (*rms_norm)(const float* x, const float* weight, int64_t n, float eps, float* out);
   // x += y. False when a sum is not finite.
   bool (*add)(float* x, const float* y, int64_t n);
-  void (*add_scaled)(float* x, const float* y, int64_t n, float factor);         // x = fma(y, factor, x)
-  void (*scale)(float* x, int64_t n, float factor);                              // x *= factor
-  void (*gate)(Activation activation, float* gate, const float* up, int64_t n);  // gate = act(gate, up)
-  void (*soft_cap)(float* x, int64_t n, float cap);                              // x = cap tanh(x / cap)
+  void (*add_scaled)(float* x, const float* y, int64_t n, float factor);  // x = fma(y, factor, x)
+  void (*scale)(float* x, int64_t n, float factor);                       // x *= factor
+  // out = act(gate, up); out may be gate.
+  void (*gate)(Activation activation, const float* gate, const float* up, int64_t n, float* out);
+  void (*soft_cap)(float* x, int64_t n, float cap);  // x = cap tanh(x / cap)
   // Rotates pairs (x[i], x[i + half]) for i < half by the angles whose cosines and sines are given.
   void (*rope)(float* x, const float* cos, const float* sin, int half);
 

@@ -96,11 +96,12 @@ TEST_P(KernelsTest, RowKernelsForEveryLength) {
     };
     in_place("add", [&](const Kernels& k, float* v) { k.add(v, y.data(), n); });
     in_place("scale", [&](const Kernels& k, float* v) { k.scale(v, n, 1.7f); });
-    in_place("silu gate", [&](const Kernels& k, float* v) { k.gate(Activation::kSilu, v, y.data(), n); });
+    in_place("silu gate", [&](const Kernels& k, float* v) { k.gate(Activation::kSilu, v, y.data(), n, v); });
     in_place("add scaled", [&](const Kernels& k, float* v) { k.add_scaled(v, y.data(), n, 0.3f); });
     in_place("clamped gate",
-             [&](const Kernels& k, float* v) { k.gate(Activation::kClampedSwiGlu, v, y.data(), n); });
-    in_place("gelu gate", [&](const Kernels& k, float* v) { k.gate(Activation::kGeluTanh, v, y.data(), n); });
+             [&](const Kernels& k, float* v) { k.gate(Activation::kClampedSwiGlu, v, y.data(), n, v); });
+    in_place("gelu gate",
+             [&](const Kernels& k, float* v) { k.gate(Activation::kGeluTanh, v, y.data(), n, v); });
     in_place("soft cap", [&](const Kernels& k, float* v) { k.soft_cap(v, n, 30.0f); });
     if (n % 2 == 0) {
       in_place("rope", [&](const Kernels& k, float* v) {
@@ -118,8 +119,9 @@ TEST_P(KernelsTest, ActivationsAtTheEdgesOfExp) {
   const std::vector<float> ones(x.size(), 1.0f);
   for (Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kClampedSwiGlu}) {
     std::vector<float> a = x, b = x;
-    scalar().gate(activation, a.data(), ones.data(), static_cast<int64_t>(x.size()));
-    tested().gate(activation, b.data(), ones.data(), static_cast<int64_t>(x.size()));
+    const auto n = static_cast<int64_t>(x.size());
+    scalar().gate(activation, x.data(), ones.data(), n, a.data());
+    tested().gate(activation, x.data(), ones.data(), n, b.data());
     expect_same_bits(a, b, "activation");
   }
 }

@@ -71,16 +71,19 @@ struct RowKernels {
   }
 
   template <Activation activation>
-  static void gate_with(float* gate, const float* up, int64_t n) {
-    transform<V>(gate, n, [&](V v, int64_t i, int count) {
-      return gated(activation, v, V::load_partial(up + i, count));
-    });
+  static void gate_with(const float* gate, const float* up, int64_t n, float* out) {
+    for_vectors(
+        n, [&](int64_t i) { gated(activation, V::load(gate + i), V::load(up + i)).store(out + i); },
+        [&](int64_t i, int count) {
+          gated(activation, V::load_partial(gate + i, count), V::load_partial(up + i, count))
+              .store_partial(out + i, count);
+        });
   }
-  static void gate(Activation activation, float* gate, const float* up, int64_t n) {
+  static void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) {
     switch (activation) {
-      case Activation::kSilu: return gate_with<Activation::kSilu>(gate, up, n);
-      case Activation::kGeluTanh: return gate_with<Activation::kGeluTanh>(gate, up, n);
-      case Activation::kClampedSwiGlu: return gate_with<Activation::kClampedSwiGlu>(gate, up, n);
+      case Activation::kSilu: return gate_with<Activation::kSilu>(gate, up, n, out);
+      case Activation::kGeluTanh: return gate_with<Activation::kGeluTanh>(gate, up, n, out);
+      case Activation::kClampedSwiGlu: return gate_with<Activation::kClampedSwiGlu>(gate, up, n, out);
     }
   }
 

@@ -21,7 +21,7 @@ bool rms_norm(const float* x, const float* weight, int64_t n, float eps, float* 
 bool add(float* x, const float* y, int64_t n);
 void add_scaled(float* x, const float* y, int64_t n, float factor);
 void scale(float* x, int64_t n, float factor);
-void gate(Activation activation, float* gate, const float* up, int64_t n);
+void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out);
 void soft_cap(float* x, int64_t n, float cap);
 void rope(float* x, const float* cos, const float* sin, int half);
 

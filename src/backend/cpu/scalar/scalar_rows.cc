@@ -34,8 +34,8 @@ void scale(float* x, int64_t n, float factor) {
   for (int64_t i = 0; i < n; ++i) x[i] = x[i] * factor;
 }
 
-void gate(Activation activation, float* gate, const float* up, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) gate[i] = gated(activation, ScalarF32{gate[i]}, ScalarF32{up[i]}).v;
+void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = gated(activation, ScalarF32{gate[i]}, ScalarF32{up[i]}).v;
 }
 
 void soft_cap(float* x, int64_t n, float cap) {
