@@ -146,7 +146,7 @@ struct TiledLinear {
       }
     }
 
-    void add_row(int row) const {
+    [[gnu::always_inline]] void add_row(int row) const {
       I sums[std::max(kPairs, 1)];
 #pragma GCC unroll 8
       for (int i = 0; i < kPairs; ++i)
@@ -186,7 +186,8 @@ struct TiledLinear {
     const auto scale_row = [&](int row) {
       if constexpr (kScaleBefore) scaler.add_row(row);
     };
-    const auto add_tile = [&]<int t>() {
+    // A call would put the scaler's registers into memory.
+    const auto add_tile = [&]<int t>() __attribute__((always_inline)) {
       Tiles::template load<4>(step.rows.q + t * 1024);
       Tiles::template load<6>(step.weights[0].codes[0][t * 16]);
       dot<0, 4, 6>();
