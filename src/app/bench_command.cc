@@ -83,6 +83,7 @@ Status start(BenchFlags& flags) {
   llm_options.num_sequences = *std::max_element(flags.batches.begin(), flags.batches.end());
   if (llm_options.num_threads == 0) llm_options.num_threads = usable_cpus();
   TERCET_ASSIGN(const std::unique_ptr<engine::Llm> llm, load_model(path, llm_options));
+  TERCET_TRY(llm->engine().warm_up());
   const double peak = bench::peak_operations(llm_options.device.isa, llm_options.num_threads);
   if (!flags.json) print_header(*llm, flags, peak);
   nlohmann::json cells = nlohmann::json::array();
