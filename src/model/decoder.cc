@@ -59,26 +59,10 @@ struct Decoder::Step {
 
 DecoderContext::DecoderContext(backend::Device& device, ThreadPool& threads)
     : stream(device.stream(threads)), head_routes(device.routes()), expert_routes(device.routes()) {
-  for (auto* buffer : {&x,
-                       &normed,
-                       &q,
-                       &k,
-                       &v,
-                       &attn,
-                       &projected,
-                       &hidden,
-                       &last_x,
-                       &logits,
-                       &q_rope,
-                       &q_latent,
-                       &q_nope,
-                       &k_rope,
-                       &values,
-                       &absorbed,
-                       &shared,
-                       &router_logits,
-                       &routed_in,
-                       &routed_out})
+  for (auto* buffer :
+       {&x,      &normed,        &q,         &k,         &v,      &attn,   &projected, &hidden,
+        &last_x, &logits,        &q_rope,    &q_latent,  &q_nope, &k_rope, &values,    &absorbed,
+        &shared, &router_logits, &routed_in, &routed_out})
     *buffer = device.buffer();
   for (int i = 0; i < kMaxRopes; ++i) angles.push_back(device.buffer());
 }

@@ -66,7 +66,9 @@ struct PackedShape {
   bool has_table = false;
   bool e8m0 = false;  // d is a byte: half of 2^(d - 127)
 
-  constexpr bool operator==(const PackedShape&) const = default;
+  // Inlined, so that no copy which is compiled for one instruction set is shared
+  // (tests/rules/isa_symbols.py).
+  [[gnu::always_inline]] constexpr bool operator==(const PackedShape&) const = default;
   // Inputs that share an activation's scale.
   constexpr int activation_block() const { return block == kSpan ? kSpan : kChunk; }
   // Inputs that share a sub-scale.

@@ -18,7 +18,7 @@ inline constexpr int kProductsIn16Bits = L.has_table || L.bits > 6 ? 1
 
 // Whether the dot product of sixteen codes fits 16 bits, so that madd_add can multiply it with its sub-scale.
 template <class Ops, quant::PackedShape L>
-inline constexpr bool kSixteenIn16Bits = Ops::kVnni && kProductsIn16Bits<L> == 8;
+inline constexpr bool kSixteenIn16Bits = Ops::kVnni&& kProductsIn16Bits<L> == 8;
 
 // A tile of M rows of activations, at a span (QuantizedRows).
 struct TileSpan {

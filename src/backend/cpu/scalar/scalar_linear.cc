@@ -78,8 +78,7 @@ struct QuantizedRow {
 
   QuantizedRow(const QuantizedRows& x, int64_t row) {
     const int64_t m = row % x.tile;
-    for (int64_t k = 0; k < x.cols; ++k)
-      q.push_back(x.q_tile(row / x.tile)[x.offset(k, m)]);
+    for (int64_t k = 0; k < x.cols; ++k) q.push_back(x.q_tile(row / x.tile)[x.offset(k, m)]);
     for (int64_t b = 0; b < x.blocks(); ++b) d.push_back(x.d_tile(row / x.tile)[b * x.tile + m]);
   }
 };
