@@ -162,7 +162,7 @@ std::string apply_charsmap(std::string_view text, std::string_view blob) {
 std::string replace_matches(std::string_view text, const Splitter& pattern, std::string_view content) {
   std::string out;
   out.reserve(text.size());
-  for (const Splitter::Match& match : pattern.matches(text)) {
+  for (const Splitter::Match& match : pattern.matches(text, true)) {
     if (match.matched) {
       out += content;
     } else {

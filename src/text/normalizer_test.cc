@@ -36,6 +36,25 @@ TEST(Normalizer, Replace) {
   EXPECT_FALSE(Normalizer::create({spaces}).ok());
 }
 
+// What Hugging Face's tokenizers 0.23 gives.
+TEST(Normalizer, ReplaceOfEmptyMatches) {
+  const auto replace = [](std::string pattern, std::string_view text) {
+    NormalizerStep dashes = step(NormalizerKind::kReplace, std::move(pattern), "-");
+    dashes.is_regex = true;
+    return apply({dashes}, text);
+  };
+  EXPECT_EQ(replace("(?=[A-Z])", "aBbC"), "a-Bb-C");
+  EXPECT_EQ(replace("x*", "aBbC"), "-a-B-b-C-");
+  EXPECT_EQ(replace("x*", "xxa"), "-a-");
+  EXPECT_EQ(replace("x*", "\u00e9 a\u00e9"), "-\u00e9- -a-\u00e9-");
+  EXPECT_EQ(replace("x*", ""), "");
+  EXPECT_EQ(replace("(?=b)|b", "bab"), "-ba-b");
+  EXPECT_EQ(replace("^", "abcx"), "-abcx");
+  EXPECT_EQ(replace("$", "abcx"), "abcx-");
+  EXPECT_EQ(replace("\\b", "\u00e9 a\u00e9"), "-\u00e9- -a\u00e9-");
+  EXPECT_EQ(replace("(?<=a)", "bab"), "ba-b");
+}
+
 TEST(Normalizer, Prepend) {
   NormalizerStep always = step(NormalizerKind::kPrepend, {}, "_");
   EXPECT_EQ(apply({always}, "_a", false), "__a");

@@ -5,6 +5,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <optional>
+
 #include "text/split_scanners.h"
 #include "text/unicode.h"
 
@@ -160,13 +162,16 @@ Result<Splitter> Splitter::create(SplitPattern pattern, bool use_scanners) {
 // Collects matches in ascending order and fills in what lies between.
 class Splitter::Matches {
  public:
-  explicit Matches(std::vector<Match>& all) : all_(all) {}
+  Matches(std::vector<Match>& all, bool with_empty) : with_empty_(with_empty), all_(all) {}
   void add(size_t begin, size_t end) {
-    if (begin > done_) all_.push_back({done_, begin, false});
-    if (end > begin) all_.push_back({begin, end, true});
+    finish(begin);
+    if (end > begin || with_empty_) all_.push_back({begin, end, true});
     done_ = end;
   }
-  void finish(size_t size) { add(size, size); }
+  void finish(size_t size) {
+    if (size > done_) all_.push_back({done_, size, false});
+  }
+  const bool with_empty_;
 
  private:
   std::vector<Match>& all_;
@@ -196,10 +201,13 @@ void add_digit_groups(std::string_view text, size_t begin, size_t end, const Add
 void Splitter::match_regex(std::string_view text, Matches& matches) const {
   Search search(regex_->code, text);
   size_t begin = 0, end = 0;
-  for (size_t from = 0; from < text.size() && search.find(from, &begin, &end);) {
+  std::optional<size_t> last_end;
+  const size_t stop = text.size() + (matches.with_empty_ && !text.empty() ? 1 : 0);
+  for (size_t from = 0; from < stop && search.find(from, &begin, &end);) {
     if (end < begin || begin < from) break;  // \K inside a look-around
-    matches.add(begin, end);
-    from = end;
+    // Nothing is found twice at one place: no empty match follows a match directly.
+    if (end > begin || end != last_end) matches.add(begin, end);
+    last_end = from = end;
     if (end > begin) continue;
     // An empty match is a place to cut (as in "(?=...)"), and the search moves on by one character.
     if (end == text.size()) break;
@@ -207,9 +215,9 @@ void Splitter::match_regex(std::string_view text, Matches& matches) const {
   }
 }
 
-std::vector<Splitter::Match> Splitter::matches(std::string_view text) const {
+std::vector<Splitter::Match> Splitter::matches(std::string_view text, bool with_empty) const {
   std::vector<Match> all;
-  Matches matches(all);
+  Matches matches(all, with_empty);
   const bool digits =
       pattern_.kind == PatternKind::kDigitGroups || pattern_.kind == PatternKind::kDigitGroupsAtWordEnd;
   if (scanner_ != nullptr) {

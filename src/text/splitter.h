@@ -49,12 +49,13 @@ class Splitter {
   // many steps (hundreds for each byte of the text) leaves the rest of `text` unsplit.
   void split(std::string_view text, std::vector<std::string_view>& pieces) const;
 
-  // The matches and what lies between them: all of `text`, in order.
+  // The matches and what lies between them: all of `text`, in order. An expression's empty matches, as of
+  // "(?=b)", only cut what lies between, or are matches too.
   struct Match {
     size_t begin, end;
     bool matched;
   };
-  std::vector<Match> matches(std::string_view text) const;
+  std::vector<Match> matches(std::string_view text, bool with_empty = false) const;
 
   bool has_scanner() const { return scanner_ != nullptr; }
 
