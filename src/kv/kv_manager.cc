@@ -46,6 +46,11 @@ int peak_blocks(const KvGroupSpec& group, int num_tokens, int max_chunk) {
   return static_cast<int>(std::min<int64_t>(all, (n + kBlockTokens - 2) / kBlockTokens + 1));
 }
 
+int num_shared_tokens(const KvSequence& a, const KvSequence& b) {
+  const auto [end, _] = std::ranges::mismatch(a.hashes, b.hashes);
+  return static_cast<int>(end - a.hashes.begin()) * kBlockTokens;
+}
+
 KvManager::KvManager(std::vector<KvGroupSpec> groups, bool prefix_caching)
     : groups_(std::move(groups)), trees_(groups_.size()), prefix_caching_(prefix_caching) {
   TERCET_CHECK(!groups_.empty());
@@ -66,7 +71,7 @@ PrefixMatch KvManager::match(KvSequence& sequence, std::span<const int32_t> toke
   match.blocks.resize(groups_.size());
   if (!prefix_caching_) return match;
   int limit = std::clamp(max_tokens, 0, static_cast<int>(tokens.size())) / kBlockTokens;
-  extend_hashes(sequence, tokens, limit);
+  extend_hashes(sequence, tokens, static_cast<int>(tokens.size()) / kBlockTokens);
 
   std::vector<std::vector<int>> runs(groups_.size());
   for (size_t g = 0; g < groups_.size(); ++g) {

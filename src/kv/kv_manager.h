@@ -33,6 +33,9 @@ struct KvSequence {
   KvSequence& operator=(KvSequence&&) = default;
 };
 
+// How many tokens two sequences begin with alike, in full blocks that both have hashed.
+int num_shared_tokens(const KvSequence& a, const KvSequence& b);
+
 // What the prefix cache has for a sequence. Valid until the next call that changes the manager.
 struct PrefixMatch {
   int num_tokens = 0;                        // a multiple of 16
@@ -55,7 +58,8 @@ class KvManager {
   bool fits_alone(int num_tokens, int max_chunk) const;
 
   // The longest cached prefix of `tokens`, at most `max_tokens` long, for which every group has the blocks
-  // that the next position reads. Hashes what `sequence.hashes` does not have yet.
+  // that the next position reads. Hashes all full blocks of
+  // `tokens` that `sequence.hashes` does not have yet.
   PrefixMatch match(KvSequence& sequence, std::span<const int32_t> tokens, int max_tokens) const;
   // Blocks that become unavailable, per group, when a sequence takes the match and then grows to
   // `num_tokens`.

@@ -26,9 +26,11 @@ Status check_options(const SchedulerOptions& options) {
   const auto invalid = [](std::string message) {
     return Error{ErrorCode::kInvalidArgument, std::move(message), ""};
   };
-  if (options.max_queue < 1 || options.max_sequences < 1 || options.prefill_budget < 1) {
-    return invalid(fmt::format("max_queue {}, max_sequences {} and prefill_budget {} must be at least 1",
-                               options.max_queue, options.max_sequences, options.prefill_budget));
+  if (std::min({options.max_queue, options.max_sequences, options.prefill_budget,
+                options.min_shared_tokens}) < 1) {
+    return invalid(fmt::format(
+        "max_queue {}, max_sequences {}, prefill_budget {} and min_shared_tokens {} must be at least 1",
+        options.max_queue, options.max_sequences, options.prefill_budget, options.min_shared_tokens));
   }
   if (std::min({options.max_drafts, options.min_remote_tokens, options.decode_reserve, options.max_skips,
                 options.max_passed}) < 0 ||
@@ -106,7 +108,8 @@ void Scheduler::plan_prefill(Sequence& sequence, StepPlan& plan, int& budget) {
   plan_rows(sequence, chunk, 0, plan);
 }
 
-// Best rank first. One that does not fit lets a few others pass, and nobody once it has aged.
+// Best rank first. One that does not fit lets a few others pass, and nobody once it has aged. One that waits
+// for a prefix loses nothing to those that pass it.
 void Scheduler::admit_waiting(StepPlan& plan, int& budget, Microseconds now) {
   for (auto& [id, sequence] : sequences_) {
     if (sequence.waits() && now - sequence.arrival_time >= options_.max_wait) sequence.aged = true;
@@ -114,30 +117,35 @@ void Scheduler::admit_waiting(StepPlan& plan, int& budget, Microseconds now) {
   int num_resident = count(&Sequence::resident);
   std::vector<int> room = room_beyond_growth();
   std::vector<Sequence*> passed;
+  int num_behind = 0;  // a prefix
   for (Sequence* sequence : ranked(&Sequence::waits)) {
     if (budget == 0 || num_resident == options_.max_sequences) return;
-    if (try_admit(*sequence, room, plan, budget)) {
-      ++num_resident;
-      room = room_beyond_growth();
-      for (Sequence* other : passed) ++other->num_skips;
-    } else {
-      passed.push_back(sequence);
+    switch (try_admit(*sequence, room, plan, budget)) {
+      case Admission::kAdmitted:
+        ++num_resident;
+        room = room_beyond_growth();
+        for (Sequence* other : passed) ++other->num_skips;
+        break;
+      case Admission::kDoesNotFit: passed.push_back(sequence); break;
+      case Admission::kWaitsForPrefix: ++num_behind; break;
     }
     for (Sequence* other : passed) other->aged |= other->num_skips >= options_.max_skips;
     if (std::any_of(passed.begin(), passed.end(), [](const Sequence* other) { return other->aged; })) return;
-    if (static_cast<int>(passed.size()) > options_.max_passed) return;
+    if (static_cast<int>(passed.size()) + num_behind > options_.max_passed) return;
   }
 }
 
 // `room`: room_beyond_growth().
-bool Scheduler::try_admit(Sequence& sequence, std::span<const int> room, StepPlan& plan, int& budget) {
+Scheduler::Admission Scheduler::try_admit(Sequence& sequence, std::span<const int> room, StepPlan& plan,
+                                          int& budget) {
   // Rows whose logits are wanted and not yet delivered are computed even if their KV is cached.
-  const int reusable = sequence.info.want_all_rows ? sequence.num_delivered : sequence.num_tokens();
-  const kv::PrefixMatch match =
-      kv_.match(sequence.kv, sequence.tokens, std::min(reusable, sequence.num_tokens() - 1));
+  const int reusable = std::min(sequence.info.want_all_rows ? sequence.num_delivered : sequence.num_tokens(),
+                                sequence.num_tokens() - 1);
+  const kv::PrefixMatch match = kv_.match(sequence.kv, sequence.tokens, reusable);
+  if (another_computes(sequence, match.num_tokens, reusable)) return Admission::kWaitsForPrefix;
   const std::vector<int> cost =
       kv_.admission_cost(match, growth_target(sequence), largest_chunk(sequence, match.num_tokens));
-  if (!std::equal(cost.begin(), cost.end(), room.begin(), std::less_equal<>())) return false;
+  if (!std::equal(cost.begin(), cost.end(), room.begin(), std::less_equal<>())) return Admission::kDoesNotFit;
   kv_.admit(sequence.kv, match);
   sequence.state = State::kRunning;
   if (sequence.num_cached < 0) {
@@ -152,7 +160,19 @@ bool Scheduler::try_admit(Sequence& sequence, std::span<const int> room, StepPla
   } else {
     plan_prefill(sequence, plan, budget);
   }
-  return true;
+  return Admission::kAdmitted;
+}
+
+// Whether a running sequence is about to compute enough of the positions [begin, end) for this one too. Only
+// those of better rank count, which nothing that waits keeps from going on, and none for an aged one.
+bool Scheduler::another_computes(const Sequence& sequence, int begin, int end) const {
+  if (sequence.aged) return false;
+  return std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& entry) {
+    const Sequence& other = entry.second;
+    if (!other.prefills() || rank(other) > rank(sequence)) return false;
+    const int num_shared = std::min(kv::num_shared_tokens(other.kv, sequence.kv), end);
+    return num_shared > other.kv.num_committed && num_shared - begin >= options_.min_shared_tokens;
+  });
 }
 
 void Scheduler::request_kv(Sequence& sequence, StepPlan& plan) {

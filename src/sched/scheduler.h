@@ -56,8 +56,11 @@ struct SchedulerOptions {
   // A waiting sequence that does not fit is passed at most max_skips times, and by nobody once it has waited
   // max_wait: it then outranks all that have not, under every policy.
   int max_skips = 16;
-  int max_passed = 16;  // waiting sequences that do not fit and are looked past in one step
+  int max_passed = 16;  // waiting sequences that are looked past in one step
   Microseconds max_wait = 30'000'000;
+  // A sequence of better rank is computing at least so many tokens that the next one shares and the prefix
+  // cache does not have yet: the next one waits for them rather than compute them too.
+  int min_shared_tokens = 64;
 };
 
 // Says what is wrong with the options, if anything.
@@ -199,13 +202,15 @@ class Scheduler {
       return info.max_new_tokens > 0 ? num_generated() >= info.max_new_tokens : num_uncomputed() == 0;
     }
   };
+  enum class Admission : uint8_t { kAdmitted, kDoesNotFit, kWaitsForPrefix };
   // Smaller is better: aged ones first, then the policy's order, then the order of arrival.
   using Rank = std::tuple<int64_t, int64_t, int64_t>;
 
   void plan_decodes(StepPlan& plan);
   void plan_prefills(StepPlan& plan, int& budget);
   void admit_waiting(StepPlan& plan, int& budget, Microseconds now);
-  bool try_admit(Sequence& sequence, std::span<const int> room, StepPlan& plan, int& budget);
+  Admission try_admit(Sequence& sequence, std::span<const int> room, StepPlan& plan, int& budget);
+  bool another_computes(const Sequence& sequence, int begin, int end) const;
   void request_kv(Sequence& sequence, StepPlan& plan);
   void plan_prefill(Sequence& sequence, StepPlan& plan, int& budget);
   bool reserve_or_preempt(Sequence& sequence, int num_new, StepPlan& plan);

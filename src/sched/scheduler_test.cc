@@ -22,7 +22,9 @@ std::vector<int32_t> counting(int n, int32_t first = 0) {
 // A scheduler over one full-attention group, with prompts that share nothing unless a test says so.
 struct Fixture {
   explicit Fixture(int num_blocks, SchedulerOptions options = {})
-      : groups{{kv::GroupKind::kFull, 0, num_blocks, {}}}, kv(groups), scheduler(options, &kv) {}
+      : Fixture(std::vector<kv::KvGroupSpec>{{kv::GroupKind::kFull, 0, num_blocks, {}}}, options) {}
+  Fixture(std::vector<kv::KvGroupSpec> kv_groups, SchedulerOptions options)
+      : groups(std::move(kv_groups)), kv(groups), scheduler(options, &kv) {}
 
   SequenceInfo info(SequenceId id, int prompt_size, int max_new_tokens) const {
     SequenceInfo info;
@@ -157,7 +159,9 @@ TEST(Scheduler, UsesTheCachedPrefixAndReportsItsLength) {
 
 // Row D12 of the reports.
 TEST(Scheduler, TwoRequestsWithTheSamePrefixMayArriveInTheSameStep) {
-  Fixture f(64);
+  SchedulerOptions options;
+  options.min_shared_tokens = 64;
+  Fixture f(64, options);
   for (SequenceId id : {1, 2}) {
     auto info = f.info(id, 40, 3);
     info.prompt = counting(40);
@@ -167,6 +171,112 @@ TEST(Scheduler, TwoRequestsWithTheSamePrefixMayArriveInTheSameStep) {
   EXPECT_THAT(ids(plan), ElementsAre(1, 2));
   f.steps_until_idle();
   EXPECT_EQ(f.num_used(), 0);
+}
+
+// `second` shares its first 64 tokens with sequence 1, whose prompt takes three steps.
+struct SharedPrefix : Fixture {
+  explicit SharedPrefix(SchedulerOptions options = small_options()) : Fixture(64, options) {
+    add(info(1, 96, 3));
+    second = info(2, 96, 3);
+    std::copy_n(info(1, 96, 3).prompt.begin(), 64, second.prompt.begin());
+  }
+  SequenceInfo second;
+};
+
+TEST(Scheduler, APrefixThatAnotherComputesIsWaitedFor) {
+  SchedulerOptions options = small_options();
+  options.token_budget = 200;
+  options.prefill_budget = 128;
+  SharedPrefix f(options);
+  f.add(f.second);
+  EXPECT_THAT(ids(f.step()), ElementsAre(1));
+  const StepPlan plan = f.step();
+  EXPECT_THAT(ids(plan), ElementsAre(1, 2));
+  EXPECT_EQ(plan.sequences[1].num_cached, 64);
+  f.steps_until_idle();
+}
+
+// A window has moved on from the prefix: its blocks do not come back.
+TEST(Scheduler, APrefixThatAnotherHasLeftBehindIsNotWaitedFor) {
+  SchedulerOptions options = small_options();
+  options.max_wanted_rows = 17;
+  Fixture f({{kv::GroupKind::kFull, 0, 64, {}}, {kv::GroupKind::kSlidingWindow, 16, 8, {}}}, options);
+  auto first = f.info(1, 400, 1), second = f.info(2, 100, 1);
+  first.want_all_rows = true;  // and so leaves some of each step's budget
+  std::copy_n(first.prompt.begin(), 96, second.prompt.begin());
+  f.add(first);
+  for (int i = 0; i < 15; ++i) f.step();
+  f.add(second);
+  const StepPlan plan = f.step();
+  EXPECT_THAT(ids(plan), ElementsAre(1, 2));
+  EXPECT_EQ(plan.sequences[1].first_position, 0);
+}
+
+TEST(Scheduler, WhoWaitsForAPrefixHoldsUpNobody) {
+  SchedulerOptions options = small_options();
+  options.token_budget = 200;
+  options.prefill_budget = 128;
+  options.max_skips = 0;
+  SharedPrefix f(options);
+  f.add(f.second);
+  f.add(3, 8, 3);
+  EXPECT_THAT(ids(f.step()), ElementsAre(1, 3));
+}
+
+TEST(Scheduler, APrefixIsNotWaitedForIfThatSavesNothing) {
+  SchedulerOptions options = small_options();
+  options.token_budget = 200;
+  options.prefill_budget = 192;
+  {
+    SharedPrefix f(options);
+    f.second.want_all_rows = true;
+    f.add(f.second);
+    EXPECT_THAT(ids(f.step()), ElementsAre(1, 2)) << "all rows are computed";
+  }
+  {
+    SharedPrefix f(options);
+    f.second.salt[0] = 1;
+    f.add(f.second);
+    EXPECT_THAT(ids(f.step()), ElementsAre(1, 2)) << "another salt";
+  }
+  {
+    options.min_shared_tokens = 65;
+    SharedPrefix f(options);
+    f.add(f.second);
+    EXPECT_THAT(ids(f.step()), ElementsAre(1, 2)) << "too short";
+  }
+}
+
+TEST(Scheduler, ABetterRankDoesNotWaitForAWorseOnesPrefix) {
+  SchedulerOptions options = small_options();
+  options.policy = Policy::kPriority;
+  options.max_wanted_rows = 17;  // the first one leaves some of each step's budget
+  for (const int priority : {0, -1}) {
+    Fixture f(64, options);
+    auto first = f.info(1, 96, 3), second = f.info(2, 96, 3);
+    first.want_all_rows = true;
+    second.prompt = first.prompt;
+    second.priority = priority;
+    f.add(first);
+    f.step();
+    f.add(second);
+    const StepPlan plan = f.step();
+    if (priority == 0) {
+      EXPECT_THAT(ids(plan), ElementsAre(1));
+    } else {
+      EXPECT_THAT(ids(plan), ElementsAre(1, 2));
+    }
+  }
+}
+
+TEST(Scheduler, APrefixWhoseComputationEndsEarlyIsWaitedForNoLonger) {
+  SharedPrefix f;
+  f.add(f.second);
+  f.step();
+  f.scheduler.abort(1);
+  const StepPlan plan = f.step();
+  EXPECT_THAT(ids(plan), ElementsAre(2));
+  EXPECT_EQ(plan.sequences[0].first_position, 32);
 }
 
 // Row D13.

@@ -114,6 +114,7 @@ class Simulation {
     options.prefill_budget = 8 + below(60);
     options.max_drafts = below(5);
     options.min_remote_tokens = 20;
+    options.min_shared_tokens = 1 + below(100);
     options.decode_reserve = below(2) == 0 ? below(40) : below(4);
     options.max_skips = below(10);
     options.max_passed = below(8);

@@ -99,9 +99,10 @@ void Embedding::submit_next() {
   request.priority = request_.priority;
   request.cache_salt = request_.cache_salt;
   request.embedding = model_.pooling;
-  running_[index].id = submit_for(
-      exchange_, host_, std::move(request),
-      [self = shared_from_this(), index](auto events) { self->on_events(index, std::move(events)); });
+  const auto on_events = [self = shared_from_this(), index](size_t, auto events) {
+    self->on_events(index, std::move(events));
+  };
+  running_[index].id = submit_for(exchange_, host_, {std::move(request)}, on_events).front();
 }
 
 void Embedding::on_events(size_t index, Result<std::vector<core::TokenEvent>> events) {

@@ -1,5 +1,7 @@
 #include "server/engine_host.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -11,18 +13,20 @@ EngineHost::EngineHost(core::Generator& generator, Metrics& metrics)
 
 EngineHost::~EngineHost() { stop(); }
 
-uint64_t EngineHost::submit(core::Request request, Sink sink) {
+std::vector<uint64_t> EngineHost::submit(std::vector<Submission> submissions) {
+  std::vector<uint64_t> ids;
   std::unique_lock lock(mutex_);
-  const uint64_t id = request.id = next_id_++;
+  for (Submission& submission : submissions) ids.push_back(submission.request.id = next_id_++);
   if (draining_ || stopping_) {
     lock.unlock();
-    sink(Error{ErrorCode::kCancelled, "the server is shutting down", ""});
-    return id;
+    for (const Submission& submission : submissions)
+      submission.sink(Error{ErrorCode::kCancelled, "the server is shutting down", ""});
+    return ids;
   }
-  ++num_unfinished_;
-  commands_.push_back({std::move(request), std::move(sink)});
+  num_unfinished_ += static_cast<int>(submissions.size());
+  std::ranges::move(submissions, std::back_inserter(commands_));
   wake_.notify_one();
-  return id;
+  return ids;
 }
 
 void EngineHost::abort(uint64_t id) {

@@ -22,14 +22,20 @@ namespace tercet::server {
 // last of which has `finish`; or once with the reason why the request was refused.
 using Sink = std::function<void(Result<std::vector<core::TokenEvent>>)>;
 
+struct Submission {
+  core::Request request;
+  Sink sink;
+};
+
 class EngineHost {
  public:
   // `generator` and `metrics` outlive the host; nobody else uses the generator meanwhile.
   EngineHost(core::Generator& generator, Metrics& metrics);
   ~EngineHost();
 
-  // Queues a request, whose id the host chooses and returns. After drain() the sink is told kCancelled.
-  uint64_t submit(core::Request request, Sink sink);
+  // Queues requests, whose ids the host chooses and returns. All are handed over before the same step: one
+  // that is refused is told so before the others' first events. After drain() every sink is told kCancelled.
+  std::vector<uint64_t> submit(std::vector<Submission> submissions);
   // The request's last event says kAborted, if it has not ended before. Takes effect before the next step.
   void abort(uint64_t id);
 
@@ -44,10 +50,7 @@ class EngineHost {
   core::GeneratorStats stats() const;
 
  private:
-  struct Command {
-    core::Request request;
-    Sink sink;  // empty: abort request.id
-  };
+  using Command = Submission;  // without a sink: abort request.id
   struct Active {
     Sink sink;
     RequestTimes times;

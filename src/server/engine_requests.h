@@ -14,14 +14,22 @@
 
 namespace tercet::server {
 
-// Submits a request whose events are handed over on the exchange's thread. Returns its id.
-inline uint64_t submit_for(const std::shared_ptr<http::Exchange>& exchange, EngineHost& host,
-                           core::Request request,
-                           std::function<void(Result<std::vector<core::TokenEvent>>)> on_events) {
-  return host.submit(std::move(request), [exchange, on_events = std::move(on_events)](
-                                             Result<std::vector<core::TokenEvent>> events) {
-    exchange->post([on_events, events = std::move(events)]() mutable { on_events(std::move(events)); });
-  });
+// Submits requests together. Their events are handed over on the exchange's thread, with the request's index.
+// Returns their ids.
+inline std::vector<uint64_t> submit_for(
+    const std::shared_ptr<http::Exchange>& exchange, EngineHost& host, std::vector<core::Request> requests,
+    const std::function<void(size_t index, Result<std::vector<core::TokenEvent>>)>& on_events) {
+  std::vector<Submission> submissions;
+  for (core::Request& request : requests) {
+    const size_t index = submissions.size();
+    submissions.push_back(
+        {std::move(request), [exchange, on_events, index](Result<std::vector<core::TokenEvent>> events) {
+           exchange->post([on_events, index, events = std::move(events)]() mutable {
+             on_events(index, std::move(events));
+           });
+         }});
+  }
+  return host.submit(std::move(submissions));
 }
 
 // Why the engine did not answer a request. Nothing, unless `event` says that its request failed or was

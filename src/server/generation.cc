@@ -14,10 +14,6 @@ namespace {
 
 using Prompts = std::vector<std::vector<core::TokenId>>;
 
-// From so many tokens on a prompt's other choices wait for the first one's first token: by then the KV of the
-// prompt is in the prefix cache, and they do not compute it again.
-constexpr size_t kSharedPrompt = 64;
-
 // All methods but the constructor run on the exchange's thread.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
@@ -40,8 +36,6 @@ class Generation : public std::enable_shared_from_this<Generation> {
   };
 
   core::Request engine_request(int index) const;
-  void submit(int index);
-  void submit_others_of(int prompt);
   void on_events(int index, Result<std::vector<core::TokenEvent>> events);
   void stream_part(int index, Running& running);
   void send(std::string data);
@@ -81,34 +75,20 @@ core::Request Generation::engine_request(int index) const {
 
 void Generation::submit_all() {
   running_.resize(prompts_.size() * static_cast<size_t>(request_.best_of));
-  for (int prompt = 0; prompt < static_cast<int>(prompts_.size()); ++prompt) {
-    submit(prompt * request_.best_of);
-    const bool shares = prompts_[static_cast<size_t>(prompt)].size() >= kSharedPrompt &&
-                        request_.sampling.num_prompt_logprobs < 0;
-    if (!shares) submit_others_of(prompt);
-  }
+  std::vector<core::Request> requests;
+  for (int index = 0; index < static_cast<int>(running_.size()); ++index)
+    requests.push_back(engine_request(index));
+  const auto ids = submit_for(exchange_, host_, std::move(requests),
+                              [self = shared_from_this()](size_t index, auto events) {
+                                self->on_events(static_cast<int>(index), std::move(events));
+                              });
+  for (size_t index = 0; index < ids.size(); ++index) running_[index].id = ids[index];
   exchange_->on_disconnect([weak = weak_from_this()] {
     if (const auto self = weak.lock()) {
       self->done_ = true;
       self->abort_all();
     }
   });
-}
-
-void Generation::submit(int index) {
-  auto on_events = [self = shared_from_this(), index](auto events) {
-    self->on_events(index, std::move(events));
-  };
-  running_[static_cast<size_t>(index)].id =
-      submit_for(exchange_, host_, engine_request(index), std::move(on_events));
-}
-
-// All choices of a prompt but the first, unless they are submitted already.
-void Generation::submit_others_of(int prompt) {
-  const int first = prompt * request_.best_of;
-  for (int index = first + 1; index < first + request_.best_of; ++index) {
-    if (running_[static_cast<size_t>(index)].id == 0) submit(index);
-  }
 }
 
 void Generation::on_events(int index, Result<std::vector<core::TokenEvent>> events) {
@@ -119,7 +99,6 @@ void Generation::on_events(int index, Result<std::vector<core::TokenEvent>> even
     if (const auto error = failure(event, host_)) return fail(*error);
     running.choice.push(std::move(event));
   }
-  if (index % request_.best_of == 0) submit_others_of(index / request_.best_of);
   if (request_.stream) stream_part(index, running);
   if (std::ranges::all_of(running_, [](const Running& each) { return each.choice.ended(); })) end();
 }
@@ -199,7 +178,7 @@ void Generation::fail(const http::ApiError& error) {
 
 void Generation::abort_all() {
   for (const Running& running : running_) {
-    if (running.id != 0 && !running.choice.ended()) host_.abort(running.id);
+    if (!running.choice.ended()) host_.abort(running.id);
   }
 }
 

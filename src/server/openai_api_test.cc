@@ -260,6 +260,16 @@ TEST_F(OpenAiApi, AFullQueueIs429WithRetryAfter) {
   EXPECT_THAT(response.headers, testing::Contains(testing::Pair("Retry-After", "1")));
 }
 
+TEST_F(OpenAiApi, AChoiceThatFindsTheQueueFullFailsTheRequestBeforeItsStreamBegins) {
+  generator_.max_requests = 127;
+  generator_.stands_still = true;
+  for (int i = 0; i < 30; ++i) {  // handed over one by one, some would meet a step in between
+    const auto response = ask("/v1/completions", R"({"prompt": "a", "n": 128, "stream": true})");
+    ASSERT_EQ(response.status, 429);
+    while (!host_->idle()) std::this_thread::yield();
+  }
+}
+
 TEST_F(OpenAiApi, WhileDrainingRequestsAre503) {
   EXPECT_EQ(ask("/health", "", "GET").status, 200);
   host_->drain();

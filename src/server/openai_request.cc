@@ -176,6 +176,11 @@ Result<GenerationRequest> parse_completion(const Value& body, const ServedModel&
   request.stop.max_tokens = kCompletionTokens;
   TERCET_TRY(read_common(fields, model, request));
   TERCET_ASSIGN(request.prompts, read_prompts(fields, "prompt", kMaxPrompts));
+  const size_t num_choices = request.prompts.size() * static_cast<size_t>(request.best_of);
+  if (num_choices > kMaxPrompts)
+    return invalid(request.best_of > request.n ? "best_of" : "n",
+                   fmt::format("asks for {} answers to {} prompts, at most {} in all are given",
+                               request.best_of, request.prompts.size(), kMaxPrompts));
   TERCET_TRY(fields.read("add_special_tokens", request.add_special_tokens));
   TERCET_TRY(fields.read("echo", request.echo));
   if (fields.find("suffix") != nullptr) TERCET_TRY(fields.read("suffix", request.suffix.emplace()));

@@ -124,6 +124,17 @@ TEST(OpenAiRequest, WhatMakesNoSenseIsRefused) {
                  "tool_choice", "auto or none");
 }
 
+TEST(OpenAiRequest, PromptsTimesChoicesAreBounded) {
+  const auto request = [](int num_prompts, const std::string& choices) {
+    std::string prompts = "\"a\"";
+    for (int i = 1; i < num_prompts; ++i) prompts += ", \"a\"";
+    return completion("{\"prompt\": [" + prompts + "], " + choices + "}");
+  };
+  EXPECT_TRUE(request(8, R"("n": 128)").ok());
+  expect_refused(request(9, R"("n": 128)"), "n", "128 answers to 9 prompts");
+  expect_refused(request(9, R"("best_of": 128)"), "best_of", "1024");
+}
+
 TEST(OpenAiRequest, AnImageIsRefusedByName) {
   expect_refused(chat(R"({"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": [
                      {"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "x"}}]}]})"),

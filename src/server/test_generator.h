@@ -82,13 +82,15 @@ class TestGenerator : public core::Generator {
   std::function<std::vector<float>(const core::Request&)> embedding = [](const core::Request& request) {
     return std::vector<float>{3, static_cast<float>(request.prompt.size()), 0, -1};
   };
-  Status refusal;             // of every request
-  bool stands_still = false;  // after the first event of each
-  bool never_ends = false;    // no event at all, unless it is aborted
+  Status refusal;                 // of every request
+  size_t max_requests = 1 << 20;  // the queue is full for more
+  bool stands_still = false;      // after the first event of each
+  bool never_ends = false;        // no event at all, unless it is aborted
 
   Status add(core::Request request) override {
     if (!refusal.ok()) return refusal;
     const std::lock_guard lock(mutex_);
+    if (running_.size() == max_requests) return Error{ErrorCode::kExhausted, "the queue is full", ""};
     std::vector<core::TokenEvent> events = answer(request);
     int num_tokens = 0;
     for (core::TokenEvent& event : events) {
