@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """Hostile clients, and what is left of a server after them:
 
-    tests/clients/robustness.py TERCET [--requests 10000] [--settled 1000] [--no-memory] [--seed N]
+    tests/clients/robustness.py TERCET [--model PATH] [--requests 10000] [--settled 1000] [--no-memory] [--seed N]
 
 Eight clients send random requests: well-formed ones, broken ones (bodies, UTF-8, nesting, headers, no HTTP at all), and
 clients that leave at any moment, read slowly or write slowly. It fails unless the server runs on, every well-formed request
 gets the answer that it gets alone, no other gets a status of 500 or more, and after the last request the server holds what it
 held after the first 1,000 (--settled): memory within 32 MB, as many descriptors, no KV blocks, no connections.
 
-Needs the model smollm2-135m in the folder TERCET_MODELS.
+The model is smollm2-135m in the folder TERCET_MODELS unless one is named.
 """
 
 import argparse
 import collections
 import concurrent.futures
 import json
+import pathlib
 import random
 import socket
 import sys
@@ -197,16 +198,17 @@ def read_all(connection):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tercet")
+    parser.add_argument("--model", type=pathlib.Path, default=MODEL)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--settled", type=int, default=1000)
     parser.add_argument("--no-memory", action="store_true", help="do not judge memory (sanitizers keep what was freed)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     args = parser.parse_args()
-    if not MODEL.is_file():
+    if not args.model.exists():
         print("skipped: tercet pull smollm2-135m, and set TERCET_MODELS to its folder")
         return 77
     print(f"seed {args.seed}", flush=True)
-    with Server(args.tercet, *FLAGS) as server:
+    with Server(args.tercet, *FLAGS, model=args.model) as server:
         run(server, args)
         status = server.stop()
         if status != 0:

@@ -1,4 +1,5 @@
 #include "backend/cpu/kernels_test.h"
+#include "backend/cpu/isa/tables.h"
 
 namespace tercet::backend {
 namespace {
@@ -7,6 +8,10 @@ std::vector<NamedKernels> available_tables() {
   std::vector<NamedKernels> tables;
   for (Isa isa : kAllIsas)
     if (isa_available(isa)) tables.push_back({std::string(isa_name(isa)), &kernels(isa)});
+  if (isa_available(Isa::kAvx512Vnni)) {  // kernels() is one of these
+    tables.push_back({"avx512vnni_plain", &avx512vnni_kernels()});
+    tables.push_back({"avx512vnni_fast_mul", &avx512vnni_fast_mul_kernels()});
+  }
   return tables;
 }
 

@@ -15,6 +15,7 @@ std::vector<NamedKernels> emulated_tables() {
   return {{"avxvnni", &emulated_avxvnni_kernels()},
           {"avx512", &emulated_avx512_kernels()},
           {"avx512vnni", &emulated_avx512vnni_kernels()},
+          {"avx512vnni_fast_mul", &emulated_avx512vnni_fast_mul_kernels()},
           {"amx", &emulated_amx_kernels()}};
 }
 

@@ -22,6 +22,12 @@ const Kernels& emulated_avx512vnni_kernels() {
   return kTable;
 }
 
+const Kernels& emulated_avx512vnni_fast_mul_kernels() {
+  static constexpr Kernels kTable = with_linear_packed<avx512_emulated::FastMulOps>(
+      make_kernels<avx512_emulated::F32x16, avx512_emulated::VnniOps>());
+  return kTable;
+}
+
 const Kernels& emulated_amx_kernels() {
   static const Kernels kTable = TileKernels<avx512_emulated::Tiles, avx512_emulated::F32x16,
                                             avx512_emulated::VnniOps, emulated_avx512vnni_kernels>::table();

@@ -9,6 +9,7 @@ namespace tercet::backend {
 const Kernels& emulated_avxvnni_kernels();
 const Kernels& emulated_avx512_kernels();
 const Kernels& emulated_avx512vnni_kernels();
+const Kernels& emulated_avx512vnni_fast_mul_kernels();
 const Kernels& emulated_amx_kernels();
 
 }  // namespace tercet::backend

@@ -17,7 +17,7 @@ namespace tercet::backend {
 template <class V, class Ops, KvType type>
 struct AttentionKernel {
   // Rows whose accumulators are in registers at once; and vectors of keys or dimensions for each of R rows.
-  static constexpr int kRows = V::kManyRegisters ? 8 : 6;
+  static constexpr int kRows = V::kManyRegisters ? 12 : 6;
   template <int R>
   static constexpr int kVectors = R == 1   ? 4
                                   : R == 2 ? (V::kManyRegisters ? 4 : 2)
@@ -62,7 +62,7 @@ struct AttentionKernel {
                    V (&out)[R][kVectors<R>]) {
     const float* q[R];
     V acc[R][kVectors<R>];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       q[r] = rows.tile.q[rows.index[r]];
 #pragma GCC unroll 4
@@ -76,7 +76,7 @@ struct AttentionKernel {
         keys[b] = load(k[b], d * 16);
         Ops::prefetch_near(next[b] + d * 16 * kElementBytes);
       }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int r = 0; r < R; ++r) {
         const V query = V::all(q[r][d]);
 #pragma GCC unroll 4
@@ -89,7 +89,7 @@ struct AttentionKernel {
   // Accumulators stay in registers while no index into them varies, so they are an array of their own.
   template <int R>
   static void copy(const V (&from)[R][kVectors<R>], V (&to)[R][kVectors<R>]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
       for (int b = 0; b < kVectors<R>; ++b) to[r][b] = from[r][b];
@@ -104,7 +104,7 @@ struct AttentionKernel {
     alignas(64) float dot[R][kVectors<R>][16];
     for (int lane = 0; lane < 16; lane += Ops::kRows) {
       I acc[R][kVectors<R>];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int r = 0; r < R; ++r) {
         const I start = Ops::kVnni ? Ops::all32(-128 * rows.tile.q8_sum[rows.index[r]]) : Ops::zero();
 #pragma GCC unroll 4
@@ -118,7 +118,7 @@ struct AttentionKernel {
           if (Ops::kVnni) keys[b] = Ops::flip_sign_bits(keys[b]);
           Ops::prefetch_near(next[b] + g * 64);
         }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int r = 0; r < R; ++r) {
           const I query = Ops::broadcast4(rows.tile.q8[rows.index[r]] + g * 4);
 #pragma GCC unroll 4
@@ -131,7 +131,7 @@ struct AttentionKernel {
           }
         }
       }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
         for (int b = 0; b < kVectors<R>; ++b) Ops::store_f32(dot[r][b] + lane, Ops::to_float(acc[r][b]));
@@ -221,7 +221,7 @@ struct AttentionKernel {
           Ops::prefetch_near(next + (i * v_dim + offset[b]) * kElementBytes);
       }
       const int position = block * 16 + i;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int r = 0; r < R; ++r) {
         if (!kWhole && (position < rows.range[r].first || position > rows.range[r].last)) continue;
         const V weight = V::all(p[r][position]);
@@ -243,7 +243,7 @@ struct AttentionKernel {
     }
     for (int d = 0; d < v_dim; d += 16 * kVectors<R>) {
       V acc[R][kVectors<R>];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
         for (int b = 0; b < kVectors<R>; ++b) acc[r][b] = V::all(0);
@@ -291,8 +291,10 @@ struct AttentionKernel {
     const int rows = (tile.num_rows + passes - 1) / passes;
     for (int row = 0; row < tile.num_rows; row += rows) {
       const int count = std::min(rows, tile.num_rows - row);
-      if (count > 6) {
+      if (count > std::min(kRows, 8)) {
         some_rows<kRows>(tile, segment, row, count, out);
+      } else if (count > 6) {
+        some_rows<std::min(kRows, 8)>(tile, segment, row, count, out);
       } else if (count > 4) {
         some_rows<std::min(kRows, 6)>(tile, segment, row, count, out);
       } else if (count > 2) {

@@ -14,4 +14,10 @@ const Kernels& avx512vnni_kernels() {
   return kTable;
 }
 
+const Kernels& avx512vnni_fast_mul_kernels() {
+  static constexpr Kernels kTable =
+      with_linear_packed<avx512vnni::FastMulOps>(make_kernels<avx512vnni::F32x16, avx512vnni::VnniOps>());
+  return kTable;
+}
+
 }  // namespace tercet::backend

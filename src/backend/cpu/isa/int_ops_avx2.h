@@ -13,8 +13,10 @@ namespace TERCET_ISA {
 struct IntOps {
   using I = __m256i;
   using F = __m256;
+  using Plain = IntOps;
   static constexpr int kRows = 8;
   static constexpr bool kVnni = false;
+  static constexpr bool kFastMul32 = false;
   // How linear_packed.h blocks: tiles for few rows, up to how many those are, and the block of rows and
   // vectors of outputs that many rows keep in registers.
   static constexpr int kFewTiles[] = {1, 2, 3, 4};
@@ -104,6 +106,7 @@ struct IntOps {
 #if defined(__AVXVNNI__) || defined(TERCET_EMULATE_AVXVNNI)
 // AVX-VNNI adds the byte dot product.
 struct VnniOps : IntOps {
+  using Plain = VnniOps;
   static constexpr bool kVnni = true;
   static constexpr int kManyRows = 6, kManyVectors = 1;
   // acc + the four products of unsigned codes and signed activations, per 32-bit lane.

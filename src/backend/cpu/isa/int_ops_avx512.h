@@ -14,8 +14,10 @@ namespace TERCET_ISA {
 struct IntOps {
   using I = __m512i;
   using F = __m512;
+  using Plain = IntOps;  // what the kernels are compiled for that kFastMul32 does not change
   static constexpr int kRows = 16;
   static constexpr bool kVnni = false;
+  static constexpr bool kFastMul32 = false;
   // How linear_packed.h blocks: tiles for few rows, up to how many those are, and the block of rows and
   // vectors of outputs that many rows keep in registers.
   static constexpr int kFewTiles[] = {1, 2, 3, 4};
@@ -115,6 +117,7 @@ struct IntOps {
 
 #if defined(__AVX512VNNI__) || defined(TERCET_EMULATE_AVX512)
 struct VnniOps : IntOps {
+  using Plain = VnniOps;
   using WithoutVnni = IntOps;
   static constexpr bool kVnni = true;
   static constexpr int kFewTiles[] = {1, 2, 3, 4, 5, 6, 8};
@@ -135,6 +138,12 @@ struct VnniOps : IntOps {
   }
 #endif
   static I mul32(I a, I b) { return _mm512_mullo_epi32(a, b); }
+};
+
+// Where a product of 32 bits takes the multipliers no longer than a byte dot product, as AMD's do (Intel's
+// take two turns).
+struct FastMulOps : VnniOps {
+  static constexpr bool kFastMul32 = true;
 };
 #endif
 

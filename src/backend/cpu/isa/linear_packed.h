@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "backend/cpu/isa/linear_packed_few.h"
@@ -167,7 +168,11 @@ void with_shape(const quant::PackedLayout& layout, const Run& run) {
 template <class Ops>
 void linear_packed(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x) {
   TERCET_CHECK(x.tile == row_tile<Ops>(task.rows, x.block).rows && x.run == 4);
-  with_shape(layout, [&]<quant::PackedShape L>() { PackedLinear<Ops, L>::run(layout, task, x); });
+  with_shape(layout, [&]<quant::PackedShape L>() {
+    using Plain = typename Ops::Plain;
+    constexpr bool kSame = kSixteenIn16Bits<Ops, L> == kSixteenIn16Bits<Plain, L>;
+    PackedLinear<std::conditional_t<kSame, Plain, Ops>, L>::run(layout, task, x);
+  });
 }
 
 }  // namespace tercet::backend

@@ -16,9 +16,11 @@ inline constexpr int kProductsIn16Bits = L.has_table || L.bits > 6 ? 1
                                          : L.bits == 5             ? 4
                                                                    : 8;
 
-// Whether the dot product of sixteen codes fits 16 bits, so that madd_add can multiply it with its sub-scale.
+// Whether madd_add multiplies dot products of sixteen codes with their sub-scale, which have to fit 16 bits.
+// Where mul32 is fast, sub-blocks of 32 are multiplied once.
 template <class Ops, quant::PackedShape L>
-inline constexpr bool kSixteenIn16Bits = Ops::kVnni&& kProductsIn16Bits<L> == 8;
+inline constexpr bool kSixteenIn16Bits =
+    Ops::kVnni&& kProductsIn16Bits<L> == 8 && !(Ops::kFastMul32 && L.sub_block() == 32);
 
 // A tile of M rows of activations, at a span (QuantizedRows).
 struct TileSpan {

@@ -33,4 +33,10 @@ constexpr Kernels make_kernels() {
   };
 }
 
+template <class IntOps>
+constexpr Kernels with_linear_packed(Kernels kernels) {
+  kernels.linear_packed = linear_packed<IntOps>;
+  return kernels;
+}
+
 }  // namespace tercet::backend
