@@ -23,7 +23,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests/clients"))
 from tercet_server import Server, eventually  # noqa: E402
 
-CONTEXT = 1024
+CONTEXT = 1152
 FLAGS = ("-c", str(CONTEXT), "--kv-tokens", str(CONTEXT), "--parallel", "32", "--prefill-chunk", "128", "-t", "2")
 MAX_PROMPT = 2500  # characters, so that prompt and answer fit the context
 
@@ -44,7 +44,7 @@ def prompts(folder, count):
 
 def request(i, prompt):
     """Every second one greedy, the others with a seed and much of the sampler."""
-    fields = {"prompt": prompt, "max_tokens": 16 + i % 7 * 12, "temperature": 0, "seed": i}
+    fields = {"prompt": prompt, "max_tokens": 16 + i % 7 * 48, "temperature": 0, "seed": i}
     if i % 2 == 1:
         fields.update(temperature=0.9, top_p=0.95, top_k=[0, 40][i // 2 % 2], repetition_penalty=[1.0, 1.1][i // 4 % 2],
                       min_p=[0, 0.05][i // 8 % 2])

@@ -78,6 +78,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
   number("-c,--context,--ctx-size,--max-model-len", flags.llm.context_length,
          "tokens of prompt and answer; 0: as memory allows");
   number("-t,--threads", flags.llm.num_threads, "0: one for each usable core");
+  command.add_flag("--pin", flags.llm.pin_threads, "keep each thread on a core of its own");
   command.add_option("--kv-type", flags.kv_type, "type of the KV cache")
       ->type_name("NAME")
       ->check(CLI::IsMember(names_of(kKvTypes)));

@@ -61,11 +61,34 @@ int usable_cpus() {
   return std::max(1, std::min(mask, quota_cpus()));
 }
 
-ThreadPool::ThreadPool(int num_threads) {
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+void pin_to(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+ThreadPool::ThreadPool(int num_threads, bool pins) {
   TERCET_CHECK(num_threads >= 1);
+  const std::vector<int> cpus = pins ? allowed_cpus() : std::vector<int>();
   workers_.reserve(static_cast<size_t>(num_threads - 1));
-  for (int member = 1; member < num_threads; ++member)
-    workers_.emplace_back([this, member] { worker(member); });
+  for (int member = 1; member < num_threads; ++member) {
+    const int cpu = cpus.size() >= static_cast<size_t>(num_threads) ? cpus[static_cast<size_t>(member)] : -1;
+    workers_.emplace_back([this, member, cpu] {
+      if (cpu >= 0) pin_to(cpu);
+      worker(member);
+    });
+  }
 }
 
 ThreadPool::~ThreadPool() {

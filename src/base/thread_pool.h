@@ -31,11 +31,16 @@ class FloatEnvironment {
 
 // CPUs this process may use: the scheduler's affinity mask bounded by the cgroup's quota, at least 1.
 int usable_cpus();
+// The CPUs of the affinity mask, in order.
+std::vector<int> allowed_cpus();
+// The calling thread runs on this CPU only, from now on.
+void pin_to(int cpu);
 
 class ThreadPool {
  public:
-  // `num_threads` members, the calling thread included; at least 1.
-  explicit ThreadPool(int num_threads);
+  // `num_threads` members, the calling thread included; at least 1. With `pins` every worker runs on a CPU of
+  // its own and leaves the first one to the caller, unless there are fewer CPUs than members.
+  explicit ThreadPool(int num_threads, bool pins = false);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

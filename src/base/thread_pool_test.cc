@@ -25,6 +25,31 @@ TEST(ThreadPool, EveryItemRunsOnce) {
   }
 }
 
+TEST(ThreadPool, PinnedWorkersHaveACpuEach) {
+  const std::vector<int> cpus = allowed_cpus();
+  const int num_threads = static_cast<int>(std::min<size_t>(cpus.size(), 4));
+  ThreadPool pool(num_threads, true);
+  std::atomic<int> seen{0};  // every member comes once
+  pool.parallel_for(num_threads, 1, [&](int64_t, int64_t, int member) {
+    const auto expected = member == 0 ? cpus : std::vector<int>{cpus[static_cast<size_t>(member)]};
+    EXPECT_EQ(allowed_cpus(), expected);
+    seen.fetch_add(1);
+    while (seen.load() < num_threads) std::this_thread::yield();
+  });
+}
+
+TEST(ThreadPool, PinsNothingWhereThereAreFewerCpusThanMembers) {
+  const std::vector<int> cpus = allowed_cpus();
+  const int num_threads = static_cast<int>(cpus.size()) + 1;
+  ThreadPool pool(num_threads, true);
+  std::atomic<int> seen{0};
+  pool.parallel_for(num_threads, 1, [&](int64_t, int64_t, int) {
+    EXPECT_EQ(allowed_cpus(), cpus);
+    seen.fetch_add(1);
+    while (seen.load() < num_threads) std::this_thread::yield();
+  });
+}
+
 TEST(ThreadPool, ManyLoopsWithSleepsBetween) {
   ThreadPool pool(3);
   std::atomic<int64_t> sum{0};

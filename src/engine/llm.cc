@@ -89,7 +89,8 @@ Result<std::unique_ptr<Llm>> Llm::load(const std::string& path, const LlmOptions
   TERCET_ASSIGN(model::Package package, model::open_package(path, options.package));
   llm->package_ = std::make_unique<model::Package>(std::move(package));
   llm->device_ = backend::make_cpu_device(options.device);
-  llm->threads_ = std::make_unique<ThreadPool>(options.num_threads > 0 ? options.num_threads : usable_cpus());
+  llm->threads_ = std::make_unique<ThreadPool>(options.num_threads > 0 ? options.num_threads : usable_cpus(),
+                                               options.pin_threads);
   TERCET_ASSIGN(const int64_t weight_bytes, packed_weight_bytes(*llm->package_, *llm->device_));
   TERCET_ASSIGN(const Context context, choose_context(*llm->package_, options, weight_bytes));
   TERCET_ASSIGN(model::DecoderWeights weights,

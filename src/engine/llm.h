@@ -13,8 +13,9 @@
 namespace tercet::engine {
 
 struct LlmOptions {
-  int num_threads = 0;     // 0: one for each usable CPU
-  int context_length = 0;  // 0: the model's, or what half of the free memory holds
+  int num_threads = 0;       // 0: one for each usable CPU
+  bool pin_threads = false;  // ThreadPool's `pins`
+  int context_length = 0;    // 0: the model's, or what half of the free memory holds
   // That run at once. The KV pool holds all of them at full context, or as much as half of the free memory.
   int num_sequences = 1;
   int num_kv_tokens = 0;  // 0: as above; else what the KV pool holds

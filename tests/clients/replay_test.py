@@ -130,6 +130,9 @@ class RecordedRequests(ServerTest):
     def test_aiperf(self):
         self.replay("aiperf", ["/v1/completions", "/v1/chat/completions", "/v1/embeddings"])
 
+    def test_vllm(self):
+        self.replay("vllm", ["/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/tokenize", "/metrics"])
+
 
 if __name__ == "__main__":
     unittest.main()

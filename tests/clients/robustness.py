@@ -102,6 +102,12 @@ class Attack:
                 time.sleep(0.01)
             self.check(len(GOOD), raw + read_all(connection))
 
+    def watched(self):
+        for path in ("/metrics", "/health", "/v1/models"):
+            status = self.server.ask(path)[0]
+            if status != 200:
+                raise AssertionError(f"{path}: {status}")
+
     def check(self, index, raw):
         path = (GOOD + [SLOW])[index][0]
         got = shown(path, raw) if raw.startswith(b"HTTP/1.1 200 ") else raw[:300]
@@ -181,7 +187,7 @@ class Attack:
                            b"GET /%00%ff%2e%2e/ HTTP/1.1\r\nHost: x\r\n\r\n", b"\r\n" * 500, b"POST / HTTP/9.9\r\n\r\n"])
 
 
-KINDS = [("good", 30), ("good_in_pieces", 5), ("good_and_slow_to_read", 3), ("left", 30), ("broken", 32)]
+KINDS = [("good", 30), ("good_in_pieces", 5), ("good_and_slow_to_read", 3), ("watched", 3), ("left", 30), ("broken", 32)]
 
 
 def closing(path, fields):

@@ -351,7 +351,7 @@ TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
       }
       ASSERT_EQ(k, k_tested);
       ASSERT_EQ(v, v_tested);
-      for (int rows : {1, 2, 3, 4, 5, 7, 16, 48}) {
+      for (int rows : {1, 2, 3, 4, 5, 7, 9, 16, 23, 48}) {
         const std::vector<float> q = values(rows * k_dim);
         std::vector<std::vector<int8_t>> q8_codes(static_cast<size_t>(rows));
         AttentionTile tile;
