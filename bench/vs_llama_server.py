@@ -4,6 +4,8 @@
     bench/vs_llama_server.py MODEL.gguf --llama-server PATH [--pairs 3] [--threads 2] [--clients 8] [--requests 64]
                              [--input 256] [--output 128] [--results FILE]
 
+PATH is llama.cpp's llama-server, or bench/xllamacpp_server.py for that of the wheel.
+
 `tercet bench serve` drives both alike: first two requests, one after the other, that share 1,500 tokens and have 32 of their
 own, then a closed loop with random prompts and greedy answers that run on over end tokens. Prints every cell and the median
 of the pairs' ratios (tercet / llama.cpp). With --results the cells are kept in FILE, and those that it has already are not
