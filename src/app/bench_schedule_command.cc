@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/policy_flag.h"
 #include "app/quantile_table.h"
 #include "app/trace_flags.h"
 #include "bench/replay.h"
@@ -13,12 +13,9 @@
 namespace tercet::app {
 namespace {
 
-using sched::Policy;
-
 struct ScheduleFlags {
   TraceFlags trace;
   bench::ReplayOptions replay;
-  std::string policy = "fcfs";
   double step_milliseconds = 20;
   bool no_prefix_cache = false;
   bool json = false;
@@ -67,10 +64,7 @@ void print_json(const bench::Trace& trace, const bench::ReplayResult& result) {
 }
 
 Status start(ScheduleFlags& flags) {
-  const std::map<std::string, Policy> policies = {{"fcfs", Policy::kFcfs},
-                                                  {"shortest", Policy::kShortestRemaining}};
   sched::SchedulerOptions& scheduler = flags.replay.scheduler;
-  scheduler.policy = policies.at(flags.policy);
   scheduler.decode_budget = scheduler.max_sequences;
   scheduler.token_budget = scheduler.decode_budget + scheduler.prefill_budget;
   flags.replay.step_seconds = flags.step_milliseconds / 1000;
@@ -99,10 +93,7 @@ void add_bench_schedule_command(CLI::App& bench, Action* action) {
   number("--parallel", flags->replay.scheduler.max_sequences, "requests that run at once");
   number("--max-queue", flags->replay.scheduler.max_queue, "requests that wait; further ones are refused");
   number("--prefill-chunk", flags->replay.scheduler.prefill_budget, "tokens of prompts in one step");
-  command->add_option("--policy", flags->policy, "fcfs or shortest (fewest tokens left first)")
-      ->check(CLI::IsMember({"fcfs", "shortest"}).description(""))
-      ->type_name("NAME")
-      ->capture_default_str();
+  add_policy_flag(*command, flags->replay.scheduler.policy);
   command->add_option("--step-ms", flags->step_milliseconds, "milliseconds that every step takes")
       ->check(CLI::Range(0.001, 1e6).description(""))
       ->type_name("MS")

@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/environment.h"
 #include "app/model_flags.h"
+#include "app/policy_flag.h"
 #include "app/serve.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -53,6 +54,7 @@ void add_flags(CLI::App& command, ServeFlags& flags) {
   text("--template,--chat-template-file", flags.template_file, "FILE",
        "a chat template, in place of the model's");
   number("--parallel,--max-num-seqs,--np", llm.num_sequences, 1, "requests that run at once");
+  add_policy_flag(command, llm.policy);
   number("--max-queue", llm.max_queue, 1, "requests that wait; further ones get 429");
   number("--kv-tokens", llm.num_kv_tokens, 0, "tokens that the KV cache holds; 0: as memory allows");
   number("--prefill-chunk,--max-num-batched-tokens", llm.prefill_chunk, 1, "tokens of prompts in one step");
