@@ -21,7 +21,7 @@ void add_policy_flag(CLI::App& command, sched::Policy& policy) {
       .add_option_function<std::string>(
           "--policy,--scheduling-policy", [&policy](const std::string& name) { policy = kPolicies.at(name); },
           "who runs next: fcfs, priority (then fcfs), or shortest (fewest tokens left first)")
-      ->check(CLI::IsMember({"fcfs", "priority", "shortest"}).description(""))
+      ->check(CLI::IsMember(kPolicies).description(""))
       ->type_name("NAME")
       ->default_str(fallback);
 }

@@ -54,12 +54,7 @@ FloatEnvironment::FloatEnvironment() : saved_(0) {}
 FloatEnvironment::~FloatEnvironment() = default;
 #endif
 
-int usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int mask = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::max(1, std::min(mask, quota_cpus()));
-}
+int usable_cpus() { return std::max(1, std::min(static_cast<int>(allowed_cpus().size()), quota_cpus())); }
 
 std::vector<int> allowed_cpus() {
   cpu_set_t set;

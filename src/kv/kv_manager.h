@@ -58,8 +58,8 @@ class KvManager {
   bool fits_alone(int num_tokens, int max_chunk) const;
 
   // The longest cached prefix of `tokens`, at most `max_tokens` long, for which every group has the blocks
-  // that the next position reads. Hashes all full blocks of
-  // `tokens` that `sequence.hashes` does not have yet.
+  // that the next position reads. Hashes what
+  // `sequence.hashes` does not have yet of all of `tokens`.
   PrefixMatch match(KvSequence& sequence, std::span<const int32_t> tokens, int max_tokens) const;
   // Blocks that become unavailable, per group, when a sequence takes the match and then grows to
   // `num_tokens`.

@@ -13,7 +13,7 @@ namespace {
 using text::jinja::List;
 
 constexpr int kMaxChoices = 128;
-constexpr size_t kMaxPrompts = 1024;
+constexpr size_t kMaxPrompts = 1024;  // and answers to all of them
 constexpr int kMaxLogprobs = 128;
 constexpr int kCompletionTokens = 16;  // OpenAI's default for completions
 

@@ -273,7 +273,10 @@ class Robustness(Serving):
         self.assertTrue(self.server.idle())
 
 
-class Order(unittest.TestCase):
+class Operation(Serving):
+    flags = ("-c", "2048", "-t", "2", "--served-model-name", "small", "--served-model-name", "other", "--api-key", "secret",
+             "--log-json")
+
     def test_the_policy_says_who_runs_next(self):
         prompts = ["one two three four five six seven eight", "one two three four", "one"]
         for flags, expected in (((), [0, 1, 2]), (("--policy", "shortest"), [2, 1, 0])):
@@ -281,11 +284,6 @@ class Order(unittest.TestCase):
                 chunks = server.stream(prompt=prompts, max_tokens=4, ignore_eos=True)
                 order = dict.fromkeys(choice["index"] for chunk in chunks for choice in chunk["choices"])
                 self.assertEqual(list(order), expected)
-
-
-class Operation(Serving):
-    flags = ("-c", "2048", "-t", "2", "--served-model-name", "small", "--served-model-name", "other", "--api-key", "secret",
-             "--log-json")
 
     def test_only_who_knows_the_key_is_let_in(self):
         self.assertEqual(self.server.ask("/v1/models")[0], 401)
