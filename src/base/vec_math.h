@@ -34,12 +34,13 @@ inline ScalarF32 pow2i(ScalarF32 n) {
   return {std::bit_cast<float>(static_cast<uint32_t>(static_cast<int32_t>(n.v) + 127) << 23)};
 }
 
+// Inlined always: a vector may be two registers, and those go to a function and back through memory.
 namespace vec {
 
 // e^x. Relative error below 2 ulp; 0 below -87.33 (where the result would be subnormal), 2.4e38 above 88.37.
 // Cody-Waite reduction by ln 2 in two parts and the degree-5 minimax polynomial of Cephes' expf.
 template <class V>
-V exp(V x) {
+[[gnu::always_inline]] inline V exp(V x) {
   const V lowest = V::all(-87.33654f);
   const V y = min(max(x, lowest), V::all(88.3762626647949f));
   const V magic = V::all(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
@@ -58,14 +59,14 @@ V exp(V x) {
 
 // 1 / (1 + e^-x).
 template <class V>
-V sigmoid(V x) {
+[[gnu::always_inline]] inline V sigmoid(V x) {
   const V one = V::all(1.0f);
   return one / (one + exp(V::all(0.0f) - x));
 }
 
 // Below 0.625 the odd polynomial of Cephes' tanhf, above it 1 - 2 / (1 + e^2|x|) with the sign of x.
 template <class V>
-V tanh(V x) {
+[[gnu::always_inline]] inline V tanh(V x) {
   const V a = abs(x);
   const V one = V::all(1.0f);
   const V far = one - V::all(2.0f) / (one + exp(a + a));
@@ -82,13 +83,13 @@ V tanh(V x) {
 
 // x * sigmoid(x), Hendrycks and Gimpel 2016 (swish with beta 1).
 template <class V>
-V silu(V x) {
+[[gnu::always_inline]] inline V silu(V x) {
   return x * sigmoid(x);
 }
 
 // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), the tanh form of GELU.
 template <class V>
-V gelu_tanh(V x) {
+[[gnu::always_inline]] inline V gelu_tanh(V x) {
   const V inner = V::all(0.79788456080286535588f) * fma(V::all(0.044715f) * x * x, x, x);
   return V::all(0.5f) * x * (V::all(1.0f) + tanh(inner));
 }

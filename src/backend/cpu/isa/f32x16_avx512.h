@@ -57,11 +57,10 @@ struct F32x16 {
   }
   // Sum of 16 int8.
   static int sum_i8(const int8_t* p) {
-    const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    const __m256i pairs = _mm256_madd_epi16(words, _mm256_set1_epi16(1));
-    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
-    const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
-    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xB1)));
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i unsigned_bytes = _mm_xor_si128(bytes, _mm_set1_epi8(static_cast<char>(0x80)));
+    const __m128i halves = _mm_sad_epu8(unsigned_bytes, _mm_setzero_si128());
+    return _mm_cvtsi128_si32(halves) + _mm_extract_epi16(halves, 4) - 16 * 128;
   }
 };
 

@@ -9,6 +9,7 @@
 #include "backend/cpu/gated.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/scalar/scalar_kernels.h"
+#include "base/check.h"
 #include "base/vec_math.h"
 
 namespace tercet::backend {
@@ -120,8 +121,9 @@ struct RowKernels {
     }
   }
 
-  // One block of row m of a tile whose codes begin at q. Returns a vector that is 0 unless a value is not
-  // finite, as in add().
+  // One block of row m of a tile whose codes begin at q, in runs of kRun. Returns a vector that is 0 unless a
+  // value is not finite, as in add().
+  template <int kRun>
   static V quantize_block(const float* x, const QuantizedRows& out, int64_t m, int8_t* q, float* d,
                           int32_t* sums) {
     const int block = out.block;
@@ -140,17 +142,16 @@ struct RowKernels {
       alignas(16) int8_t codes[16];
       store_i8(codes, V::load(x + i) * inverse);
       sums16[i / 16] = V::sum_i8(codes);
-      if (out.run >= 16) {
-        std::memcpy(q + out.offset(i, m), codes, 16);
-      } else {
-        for (int k = 0; k < 16; k += 4) std::memcpy(q + out.offset(i + k, m), codes + k, 4);
-      }
+      constexpr int kStep = kRun < 16 ? kRun : 16;
+      for (int k = 0; k < 16; k += kStep)
+        std::memcpy(q + ((i + k) / kRun * out.tile + m) * kRun + (i + k) % kRun, codes + k, kStep);
     }
     store_sums(sums16, block, sums, out.tile);
     return poison;
   }
 
-  static bool quantize_tile(const float* x, int64_t rows, int64_t index, const QuantizedRows& out) {
+  template <int kRun>
+  static bool quantize_runs(const float* x, int64_t rows, int64_t index, const QuantizedRows& out) {
     const int tile = out.tile, words = sums_per_block(out.block);
     int8_t* q = out.q_tile(index);
     float* d = out.d_tile(index);
@@ -158,12 +159,19 @@ struct RowKernels {
     V poison = V::all(0);
     for (int64_t b = 0; b < out.blocks(); ++b) {
       for (int64_t m = 0; m < rows; ++m)
-        poison = poison + quantize_block(x + m * out.cols + b * out.block, out, m, q, d + m, sums + m);
+        poison = poison + quantize_block<kRun>(x + m * out.cols + b * out.block, out, m, q, d + m, sums + m);
       q += out.block * tile;
       d += tile;
       sums += words * tile;
     }
     return tree_sum(poison) == 0.0f;
+  }
+  static bool quantize_tile(const float* x, int64_t rows, int64_t index, const QuantizedRows& out) {
+    switch (out.run) {
+      case 4: return quantize_runs<4>(x, rows, index, out);
+      case 32: return quantize_runs<32>(x, rows, index, out);
+      default: TERCET_CHECK(out.run == 64); return quantize_runs<64>(x, rows, index, out);
+    }
   }
 };
 
