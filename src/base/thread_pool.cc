@@ -20,7 +20,7 @@ namespace {
 // slice.
 constexpr int kSpins = 2000;
 
-// A ticket names a loop and the next piece of it; piece kClosed: none may be taken.
+// A ticket names a loop and the next piece of a share of it; piece kClosed: none is left.
 constexpr uint32_t kClosed = 0xFFFFFFFF;
 constexpr uint64_t make_ticket(uint32_t generation, uint32_t piece) {
   return uint64_t{generation} << 32 | piece;
@@ -73,8 +73,9 @@ void pin_to(int cpu) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-ThreadPool::ThreadPool(int num_threads, bool pins) {
+ThreadPool::ThreadPool(int num_threads, bool pins) : shares_(static_cast<size_t>(std::max(num_threads, 1))) {
   TERCET_CHECK(num_threads >= 1);
+  for (Share& share : shares_) share.ticket.store(make_ticket(0, kClosed));
   const std::vector<int> cpus = pins ? allowed_cpus() : std::vector<int>();
   workers_.reserve(static_cast<size_t>(num_threads - 1));
   for (int member = 1; member < num_threads; ++member) {
@@ -103,48 +104,72 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, const Body& body) {
     for (int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count), 0);
     return;
   }
-  const int64_t num_pieces = (count + grain - 1) / grain;
-  TERCET_CHECK(num_pieces < kClosed);
-  // Between loops no piece can be claimed: every piece of the last one was, and the count is not changed
-  // before `kClosed`.
-  const uint32_t generation = generation_of(ticket_.load()) + 1;
-  ticket_.store(make_ticket(generation - 1, kClosed));
+  // Between loops all shares are closed, so that no piece can be claimed while the loop is set up.
   loop_.body.store(&body);
   loop_.count.store(count);
   loop_.grain.store(grain);
-  loop_.num_pieces.store(static_cast<uint32_t>(num_pieces));
+  const int64_t pieces = num_pieces();
+  TERCET_CHECK(pieces < kClosed);
   pieces_done_.store(0);
-  ticket_.store(make_ticket(generation, 0));
+  const uint32_t generation = generation_of(shares_[0].ticket.load()) + 1;
+  for (size_t i = 0; i < shares_.size(); ++i) {
+    const uint32_t first = first_piece(pieces, i);
+    const bool is_empty = first == first_piece(pieces, i + 1);
+    shares_[i].ticket.store(make_ticket(generation, is_empty ? kClosed : first));
+  }
   if (sleepers_.load() > 0) {
     // The lock orders this wake-up after a worker's decision to sleep.
     { const std::lock_guard lock(mutex_); }
     wake_.notify_all();
   }
   run_pieces(0);
-  for (int spins = 0; pieces_done_.load() < num_pieces; ++spins) {
+  for (int spins = 0; pieces_done_.load() < pieces; ++spins) {
     pause_cpu();
     if (spins > kSpins) std::this_thread::yield();
   }
 }
 
-void ThreadPool::run_pieces(int member) {
-  const FloatEnvironment environment;
+int64_t ThreadPool::num_pieces() const {
+  const int64_t grain = loop_.grain.load();
+  return (loop_.count.load() + grain - 1) / grain;
+}
+
+uint32_t ThreadPool::first_piece(int64_t num_pieces, size_t share) const {
+  const auto num_shares = static_cast<int64_t>(shares_.size());
+  return static_cast<uint32_t>((num_pieces * static_cast<int64_t>(share) + num_shares - 1) / num_shares);
+}
+
+// Runs a piece of a share, if one is left.
+bool ThreadPool::run_piece(size_t share, int member) {
+  std::atomic<uint64_t>& next = shares_[share].ticket;
+  uint64_t ticket = next.load();
   for (;;) {
-    uint64_t ticket = ticket_.load();
-    const int64_t piece = piece_of(ticket);
+    const uint32_t piece = piece_of(ticket);
+    if (piece == kClosed) return false;
     const Body* body = loop_.body.load();
     const int64_t count = loop_.count.load();
     const int64_t grain = loop_.grain.load();
-    if (piece >= loop_.num_pieces.load()) return;
-    if (!ticket_.compare_exchange_weak(ticket, ticket + 1)) continue;
+    const bool is_last = piece + 1 == first_piece(num_pieces(), share + 1);
+    const uint64_t claimed = is_last ? make_ticket(generation_of(ticket), kClosed) : ticket + 1;
+    if (!next.compare_exchange_weak(ticket, claimed)) continue;
     const int64_t begin = piece * grain;
     (*body)(begin, std::min(begin + grain, count), member);
     pieces_done_.fetch_add(1);
+    return true;
   }
 }
 
-bool ThreadPool::wait_for_loop(uint32_t seen) {
-  const auto may_go = [&] { return stopping_.load() || generation_of(ticket_.load()) != seen; };
+void ThreadPool::run_pieces(int member) {
+  const FloatEnvironment environment;
+  for (size_t i = 0; i < shares_.size(); ++i) {
+    const size_t share = (static_cast<size_t>(member) + i) % shares_.size();
+    while (run_piece(share, member)) {
+    }
+  }
+}
+
+bool ThreadPool::wait_for_loop(const Share& share, uint32_t seen) {
+  const auto may_go = [&] { return stopping_.load() || generation_of(share.ticket.load()) != seen; };
   for (int spins = 0; spins < kSpins; ++spins) {
     if (may_go()) return !stopping_.load();
     pause_cpu();
@@ -157,9 +182,10 @@ bool ThreadPool::wait_for_loop(uint32_t seen) {
 }
 
 void ThreadPool::worker(int member) {
+  const Share& share = shares_[static_cast<size_t>(member)];
   uint32_t seen = 0;
-  while (wait_for_loop(seen)) {
-    seen = generation_of(ticket_.load());
+  while (wait_for_loop(share, seen)) {
+    seen = generation_of(share.ticket.load());
     run_pieces(member);
   }
 }

@@ -1,7 +1,8 @@
-// ThreadPool: a fixed team that runs one parallel loop at a time. Loops are cut into small pieces that the
-// members take from a shared counter, and a loop ends when its pieces are done: a member whose core was taken
-// by a neighbour holds up the piece it had begun, or nothing. Workers spin briefly for the next loop and then
-// sleep. Every member computes under `FloatEnvironment`.
+// ThreadPool: a fixed team that runs one parallel loop at a time. Loops are cut into small pieces. Each
+// member takes those of its share, a run of neighbours, so that what it reads is contiguous and is the same
+// part in every loop over the same memory; then it helps others with theirs. A loop ends when its pieces are
+// done: a member whose core was taken by a neighbour holds up the piece it had begun, or nothing. Workers
+// spin briefly for the next loop and then sleep. Every member computes under `FloatEnvironment`.
 //
 // A pool is driven by one thread at a time (the caller is member 0); several pools may run at once.
 #pragma once
@@ -54,21 +55,27 @@ class ThreadPool {
 
  private:
   // The loop in progress. Fields are atomic because a late worker may read them while the next loop is being
-  // set up; what it read counts only if its claim on `ticket_` then succeeds.
+  // set up; what it read counts only if its claim on a share's ticket then succeeds.
   struct Loop {
     std::atomic<const Body*> body{nullptr};
     std::atomic<int64_t> count{0};
     std::atomic<int64_t> grain{1};
-    std::atomic<uint32_t> num_pieces{0};
   };
+  // The pieces of one member. On a cache line of its own, since its member spins on it.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> ticket{0};  // generation of the loop << 32 | next piece
+  };
+  int64_t num_pieces() const;
+  uint32_t first_piece(int64_t num_pieces, size_t share) const;
   void worker(int member);
   void run_pieces(int member);
-  bool wait_for_loop(uint32_t seen);
+  bool run_piece(size_t share, int member);
+  bool wait_for_loop(const Share& share, uint32_t seen);
 
   std::vector<std::thread> workers_;
   Loop loop_;
-  std::atomic<uint64_t> ticket_{0};       // generation of the loop << 32 | next piece
-  std::atomic<uint32_t> pieces_done_{0};  // of the current loop
+  std::vector<Share> shares_;                        // [num_threads]
+  alignas(64) std::atomic<int64_t> pieces_done_{0};  // of the current loop
   std::atomic<int> sleepers_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;

@@ -60,6 +60,23 @@ TEST(ThreadPool, ManyLoopsWithSleepsBetween) {
   EXPECT_EQ(sum.load(), 300 * 100);
 }
 
+// What a member reads is contiguous, and the same part in every loop over the same memory.
+TEST(ThreadPool, AMemberBeginsWithItsShare) {
+  constexpr int kMembers = 3, kPieces = 30;
+  ThreadPool pool(kMembers);
+  for (int loop = 0; loop < 5; ++loop) {
+    std::atomic<int> begun{0};
+    int64_t first[kMembers] = {-1, -1, -1};  // that each member runs
+    pool.parallel_for(kPieces * 4, 4, [&](int64_t begin, int64_t, int member) {
+      if (first[member] >= 0) return;
+      first[member] = begin / 4;
+      begun.fetch_add(1);
+      while (begun.load() < kMembers) std::this_thread::yield();
+    });
+    for (int member = 0; member < kMembers; ++member) EXPECT_EQ(first[member], member * kPieces / kMembers);
+  }
+}
+
 // A member that stalls holds up the piece it took and nothing else.
 TEST(ThreadPool, OneStalledMemberDoesNotHoldTheOthersWork) {
   ThreadPool pool(2);

@@ -159,9 +159,7 @@ void run_split(const Kernels& kernels, ThreadPool& threads, const std::vector<Ti
   const int64_t num_pieces = static_cast<int64_t>(pieces.size());
   scratch.values.resize(static_cast<size_t>((num_pieces + threads.num_threads()) * values));
   std::vector<AttentionPartial> partials(pieces.size());
-  // Segments in a row, since each asks memory for the keys of the next.
-  const int64_t grain = std::clamp<int64_t>(num_pieces / (threads.num_threads() * 4), 1, 4);
-  threads.parallel_for(num_pieces, grain, [&](int64_t begin, int64_t end, int) {
+  threads.parallel_for(num_pieces, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const Piece& piece = pieces[static_cast<size_t>(i)];
       clear(partials[static_cast<size_t>(i)], scratch.values.data() + i * values);

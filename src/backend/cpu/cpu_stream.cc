@@ -174,6 +174,7 @@ void CpuStream::multiply(const LinearInput& in, const LinearFactor& factor, cons
   task.outputs = weight.outputs() - first;
   task.panel_end = piece.panel_end - piece.panel_begin;
   task.rows = piece.rows;
+  task.prefetches = prefetches_;
   task.bias = factor.bias == nullptr ? nullptr : factor.bias + first;
   task.y = y;
   task.y_stride = y_stride;

@@ -84,6 +84,7 @@ class CpuStream final : public Stream {
   void linear(LinearInput& in, std::span<const LinearTerm> terms);
 
   const Kernels& kernels_;
+  const bool prefetches_ = wants_prefetches();
   ThreadPool& threads_;
   QuantizedStorage quantized_[2];  // blocks of 32 and of 256
   std::vector<LinearPiece> pieces_;

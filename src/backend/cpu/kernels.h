@@ -58,6 +58,7 @@ struct LinearTask {
   const float* bias = nullptr;  // [outputs] or none
   float* y = nullptr;           // [rows, y_stride]
   int64_t y_stride = 0;
+  bool prefetches = true;  // asks memory for weights before they are needed
 };
 
 // Bytes of a KV element.
@@ -157,6 +158,8 @@ std::string_view isa_name(Isa isa);
 // Whether this processor and operating system can run it.
 bool isa_available(Isa isa);
 Isa best_isa();
+// Whether LinearTask::prefetches helps this processor.
+bool wants_prefetches();
 // The table of an available instruction set.
 const Kernels& kernels(Isa isa);
 

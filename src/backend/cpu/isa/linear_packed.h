@@ -44,7 +44,7 @@ struct PackedLinear {
       for (int64_t row = 0; row < task.rows; row += M) {
         F acc[M][kHalves];
         Few::template panel<M>(layout, task.panels + panel * task.panel_stride, task.inputs,
-                               first_span(x, row / M), acc);
+                               first_span(x, row / M), task.prefetches, acc);
         const auto rows = static_cast<int>(std::min<int64_t>(M, task.rows - row));
         for (int m = 0; m < rows; ++m)
           for (int half = 0; half < kHalves; ++half) store(task, row + m, panel, half, acc[m][half]);
@@ -73,7 +73,7 @@ struct PackedLinear {
       for (int p = 0; p < kVectors; ++p) {
         const int64_t v = std::min(vector + p, end_vector - 1);
         Widen<Ops, L>::vector(layout, task.panels + v / kHalves * task.panel_stride + offset, chunks,
-                              static_cast<int>(v % kHalves), p, wide);
+                              static_cast<int>(v % kHalves), p, task.prefetches, wide);
       }
       for (int64_t i = 0; i < num_tiles; ++i) {
         TileSpan at = first_span(x, tile + i);

@@ -103,10 +103,11 @@ struct FewRows {
       for (int p = 0; p < P; ++p) acc[m][p] = Ops::zero();
   }
 
-  // Asks for the weights that follow `bytes` bytes at p: the near ones into the first, the far ones into the
-  // second cache.
-  static void prefetch_beyond(const std::byte* p, int bytes) {
-    constexpr int kNear = 2048, kFar = 9216;
+  // If it is wanted (LinearTask), asks for the weights that follow `bytes` bytes at p: the near ones into the
+  // first, the far ones into the second cache.
+  static void prefetch_beyond(const std::byte* p, int bytes, bool wanted) {
+    constexpr int kNear = 576, kFar = 4608;
+    if (!wanted) return;
     for (int i = 0; i < bytes; i += 64) {
       Ops::prefetch_near(p + i + kNear);
       Ops::prefetch_far(p + i + kFar);
@@ -181,12 +182,13 @@ struct FewRows {
 
   // Adds the scaled codes of a span of one block.
   template <int M>
-  static void add_span(const std::byte* codes, const std::byte* sub, I table, TileSpan x, I (&isum)[M][P]) {
+  static void add_span(const std::byte* codes, const std::byte* sub, I table, TileSpan x, bool prefetches,
+                       I (&isum)[M][P]) {
     constexpr int kBytes = L.bits * 64;
     if constexpr (!Codes::kHasSub) {
 #pragma GCC unroll 1
       for (int c = 0; c < 8; ++c) {
-        prefetch_beyond(codes + c * kBytes, kBytes);
+        prefetch_beyond(codes + c * kBytes, kBytes, prefetches);
         add_dots<M, 0, 8>(codes + c * kBytes, table, x.q + c * 32 * M, isum);
       }
       return;
@@ -200,7 +202,7 @@ struct FewRows {
         const int c = quad * Codes::kChunksPerQuad + i;
         const std::byte* chunk = codes + c * kBytes;
         const int8_t* q = x.q + c * 32 * M;
-        prefetch_beyond(chunk, kBytes);
+        prefetch_beyond(chunk, kBytes, prefetches);
         if constexpr (L.sub_block() == 32) {
           add_scaled_dots<M, 0, 8>(chunk, table, q, scales, isum);
         } else {
@@ -215,13 +217,13 @@ struct FewRows {
 
   template <int M>
   static void span_256(const quant::PackedLayout& layout, const std::byte* span, I table, TileSpan x,
-                       F (&acc)[M][P]) {
+                       bool prefetches, F (&acc)[M][P]) {
     constexpr quant::SpanOffsets at = quant::span_offsets(L, 8);
-    prefetch_beyond(span + at.sub, at.size - at.sub);
+    prefetch_beyond(span + at.sub, at.size - at.sub, prefetches);
     I isum[M][P];
     clear<M>(isum);
     if constexpr (!L.has_min) add_pairs<M>(span + at.sub, x, isum);
-    add_span<M>(span, span + at.sub, table, x, isum);
+    add_span<M>(span, span + at.sub, table, x, prefetches, isum);
     F t[M][P];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m)
@@ -285,12 +287,12 @@ struct FewRows {
 
   template <int M>
   static void span_32(const quant::PackedLayout& layout, const std::byte* span, int chunks, I table,
-                      TileSpan x, F (&acc)[M][P]) {
+                      TileSpan x, bool prefetches, F (&acc)[M][P]) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
-    prefetch_beyond(span + at.sub, at.size - at.sub);
+    prefetch_beyond(span + at.sub, at.size - at.sub, prefetches);
 #pragma GCC unroll 1
     for (int c = 0; c < chunks; ++c) {
-      prefetch_beyond(span + c * L.bits * 64, L.bits * 64);
+      prefetch_beyond(span + c * L.bits * 64, L.bits * 64, prefetches);
       if constexpr (L.block == 32) {
         block_32<M, 0, 8>(layout, span, at, table, c, c, x, acc);
       } else {
@@ -303,7 +305,7 @@ struct FewRows {
   // Outputs of one panel for one tile.
   template <int M>
   static void panel(const quant::PackedLayout& layout, const std::byte* span, int64_t inputs, TileSpan x,
-                    F (&acc)[M][P]) {
+                    bool prefetches, F (&acc)[M][P]) {
     constexpr int kBlocks = quant::kSpan / L.activation_block();
     const I table = Codes::load_table(layout);
     for (int m = 0; m < M; ++m)
@@ -311,9 +313,9 @@ struct FewRows {
     for (int64_t s = 0; s < quant::num_spans(inputs); ++s) {
       const int chunks = quant::span_chunks(inputs, s);
       if constexpr (L.block == quant::kSpan) {
-        span_256<M>(layout, span, table, x, acc);
+        span_256<M>(layout, span, table, x, prefetches, acc);
       } else {
-        span_32<M>(layout, span, chunks, table, x, acc);
+        span_32<M>(layout, span, chunks, table, x, prefetches, acc);
       }
       span += quant::span_offsets(L, chunks).size;
       x.q += quant::kSpan * M;

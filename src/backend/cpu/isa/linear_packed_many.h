@@ -243,12 +243,12 @@ struct Widen {
 
   // The rows of half `half` of a panel's span, as vector p.
   static void vector(const quant::PackedLayout& layout, const std::byte* span, int chunks, int half, int p,
-                     WideSpan<Ops>& out) {
+                     bool prefetches, WideSpan<Ops>& out) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
     const typename Ops::I table = Codes::load_table(layout);
     const int lanes = half * Ops::kRows * 4;
     const auto prefetch = [&](int from, int bytes) {
-      if (half == 0) FewRows<Ops, L>::prefetch_beyond(span + from, bytes);
+      FewRows<Ops, L>::prefetch_beyond(span + from, bytes, prefetches && half == 0);
     };
     prefetch(at.sub, at.size - at.sub);
     for (int c = 0; c < chunks; ++c) {
