@@ -58,7 +58,7 @@ struct LinearTask {
   const float* bias = nullptr;  // [outputs] or none
   float* y = nullptr;           // [rows, y_stride]
   int64_t y_stride = 0;
-  bool prefetches = true;  // asks memory for weights before they are needed
+  bool prefetches = true;  // few rows ask memory for weights before they are needed
 };
 
 // Bytes of a KV element.

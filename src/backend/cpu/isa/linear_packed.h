@@ -73,7 +73,7 @@ struct PackedLinear {
       for (int p = 0; p < kVectors; ++p) {
         const int64_t v = std::min(vector + p, end_vector - 1);
         Widen<Ops, L>::vector(layout, task.panels + v / kHalves * task.panel_stride + offset, chunks,
-                              static_cast<int>(v % kHalves), p, task.prefetches, wide);
+                              static_cast<int>(v % kHalves), p, wide);
       }
       for (int64_t i = 0; i < num_tiles; ++i) {
         TileSpan at = first_span(x, tile + i);

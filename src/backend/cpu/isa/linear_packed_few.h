@@ -103,11 +103,14 @@ struct FewRows {
       for (int p = 0; p < P; ++p) acc[m][p] = Ops::zero();
   }
 
-  // If it is wanted (LinearTask), asks for the weights that follow `bytes` bytes at p: the near ones into the
-  // first, the far ones into the second cache.
-  static void prefetch_beyond(const std::byte* p, int bytes, bool wanted) {
-    constexpr int kNear = 576, kFar = 4608;
-    if (!wanted) return;
+  // For M rows, asks for the weights that follow `bytes` bytes at p: the near ones into the first, the far
+  // ones into the second cache. Few rows wait for memory alone, and some processors had better not be told
+  // what they need (LinearTask).
+  template <int M>
+  static void prefetch_beyond(const std::byte* p, int bytes, bool few_rows_too) {
+    constexpr bool kFew = M < 4;
+    constexpr int kNear = kFew ? 576 : 2048, kFar = kFew ? 4608 : 9216;
+    if (kFew && !few_rows_too) return;
     for (int i = 0; i < bytes; i += 64) {
       Ops::prefetch_near(p + i + kNear);
       Ops::prefetch_far(p + i + kFar);
@@ -188,7 +191,7 @@ struct FewRows {
     if constexpr (!Codes::kHasSub) {
 #pragma GCC unroll 1
       for (int c = 0; c < 8; ++c) {
-        prefetch_beyond(codes + c * kBytes, kBytes, prefetches);
+        prefetch_beyond<M>(codes + c * kBytes, kBytes, prefetches);
         add_dots<M, 0, 8>(codes + c * kBytes, table, x.q + c * 32 * M, isum);
       }
       return;
@@ -202,7 +205,7 @@ struct FewRows {
         const int c = quad * Codes::kChunksPerQuad + i;
         const std::byte* chunk = codes + c * kBytes;
         const int8_t* q = x.q + c * 32 * M;
-        prefetch_beyond(chunk, kBytes, prefetches);
+        prefetch_beyond<M>(chunk, kBytes, prefetches);
         if constexpr (L.sub_block() == 32) {
           add_scaled_dots<M, 0, 8>(chunk, table, q, scales, isum);
         } else {
@@ -219,7 +222,7 @@ struct FewRows {
   static void span_256(const quant::PackedLayout& layout, const std::byte* span, I table, TileSpan x,
                        bool prefetches, F (&acc)[M][P]) {
     constexpr quant::SpanOffsets at = quant::span_offsets(L, 8);
-    prefetch_beyond(span + at.sub, at.size - at.sub, prefetches);
+    prefetch_beyond<M>(span + at.sub, at.size - at.sub, prefetches);
     I isum[M][P];
     clear<M>(isum);
     if constexpr (!L.has_min) add_pairs<M>(span + at.sub, x, isum);
@@ -289,10 +292,10 @@ struct FewRows {
   static void span_32(const quant::PackedLayout& layout, const std::byte* span, int chunks, I table,
                       TileSpan x, bool prefetches, F (&acc)[M][P]) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
-    prefetch_beyond(span + at.sub, at.size - at.sub, prefetches);
+    prefetch_beyond<M>(span + at.sub, at.size - at.sub, prefetches);
 #pragma GCC unroll 1
     for (int c = 0; c < chunks; ++c) {
-      prefetch_beyond(span + c * L.bits * 64, L.bits * 64, prefetches);
+      prefetch_beyond<M>(span + c * L.bits * 64, L.bits * 64, prefetches);
       if constexpr (L.block == 32) {
         block_32<M, 0, 8>(layout, span, at, table, c, c, x, acc);
       } else {

@@ -240,15 +240,16 @@ struct Widen {
   static constexpr WideKind kKind = {L.block, Codes::kHasSub ? L.sub_block() : 0, L.has_min,
                                      !Ops::kVnni && Codes::kSigned, in_16_bits()};
   using Rows = ManyRows<Ops, kKind>;
+  static constexpr int M = Ops::kManyRows;
 
   // The rows of half `half` of a panel's span, as vector p.
   static void vector(const quant::PackedLayout& layout, const std::byte* span, int chunks, int half, int p,
-                     bool prefetches, WideSpan<Ops>& out) {
+                     WideSpan<Ops>& out) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
     const typename Ops::I table = Codes::load_table(layout);
     const int lanes = half * Ops::kRows * 4;
     const auto prefetch = [&](int from, int bytes) {
-      FewRows<Ops, L>::prefetch_beyond(span + from, bytes, prefetches && half == 0);
+      if (half == 0) FewRows<Ops, L>::template prefetch_beyond<M>(span + from, bytes, true);
     };
     prefetch(at.sub, at.size - at.sub);
     for (int c = 0; c < chunks; ++c) {
