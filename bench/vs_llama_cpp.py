@@ -4,6 +4,8 @@
     bench/vs_llama_cpp.py MODEL.gguf --peer PATH/TO/llama-batched-bench [--pairs 7] [--threads 2]
                           [--cells 1:64:1,512:64:1,4096:32:1,64:64:8]
 
+A peer is llama-batched-bench of a build, or bench/xllamacpp_batched.py for the wheel.
+
 A cell is prompt tokens, new tokens and sequences that run together. Prints every pair, and a table in Markdown of the
 medians and the ratios (tercet / llama.cpp; median, least and most). Other work on the machine disturbs both alike only
 if it lasts: look at the spread before trusting a median. Several peers (--peer again) run in each turn; the ratio is to
@@ -41,9 +43,10 @@ def measure(args, cell):
     ours, theirs = [], []
     for pair in range(args.pairs):
         ours.append(tercet(args, *cell))
-        theirs.append(fastest([llama_cpp(args, peer, *cell) for peer in args.peer]))
-        print(f"{cell}, pair {pair + 1}: prompt {ours[-1][0]:.1f} and {theirs[-1][0]:.1f}, generation {ours[-1][1]:.2f} and "
-              f"{theirs[-1][1]:.2f} tokens/s (tercet and llama.cpp)", flush=True)
+        peers = [llama_cpp(args, peer, *cell) for peer in args.peer]
+        theirs.append(fastest(peers))
+        prompts, news = (", ".join(f"{speed[kind]:.1f}" for speed in [ours[-1], *peers]) for kind in (0, 1))
+        print(f"{cell}, pair {pair + 1}: prompt {prompts}; generation {news} tokens/s (tercet, peers)", flush=True)
     return ours, theirs
 
 
