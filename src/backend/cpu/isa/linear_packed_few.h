@@ -103,14 +103,19 @@ struct FewRows {
       for (int p = 0; p < P; ++p) acc[m][p] = Ops::zero();
   }
 
+  // Whether each small block has so much to unpack or floats to compute that even one row does not wait for
+  // memory alone.
+  static constexpr bool kIsCostly =
+      L.block == 16 || (L.block == 32 && (L.has_min || (L.bits == 5 && !Ops::kVnni)));
+
   // For M rows, asks for the weights that follow `bytes` bytes at p: the near ones into the first, the far
-  // ones into the second cache. Few rows wait for memory alone, and some processors had better not be told
-  // what they need (LinearTask).
+  // ones into the second cache. Some processors had better not be told what a few rows need, when those only
+  // wait for memory (`few_rows_too`).
   template <int M>
   static void prefetch_beyond(const std::byte* p, int bytes, bool few_rows_too) {
-    constexpr bool kFew = M < 4;
-    constexpr int kNear = kFew ? 576 : 2048, kFar = kFew ? 4608 : 9216;
-    if (kFew && !few_rows_too) return;
+    constexpr bool kOnlyReads = M < 4 && !kIsCostly;
+    constexpr int kNear = kOnlyReads ? 576 : 2048, kFar = kOnlyReads ? 4608 : 9216;
+    if (kOnlyReads && !few_rows_too) return;
     for (int i = 0; i < bytes; i += 64) {
       Ops::prefetch_near(p + i + kNear);
       Ops::prefetch_far(p + i + kFar);
