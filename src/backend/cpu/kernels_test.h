@@ -334,7 +334,9 @@ TEST_P(KernelsTest, FloatLinearForEveryTypeSizeAndRowCount) {
 TEST_P(KernelsTest, AttentionForEveryWindowTypeAndTile) {
   for (KvType type :
        {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8, KvType::kE4M3, KvType::kE5M2}) {
-    for (const auto& [k_dim, v_dim] : {std::pair(8, 8), {20, 20}, {64, 64}, {40, 24}, {12, 36}}) {
+    for (const auto& [k_dim, v_dim] : {std::pair(8, 8), {20, 20}, {64, 64}, {40, 24}, {12, 36}, {290, 24}}) {
+      if (k_dim > 256 && type != KvType::kF16 && type != KvType::kInt8)
+        continue;  // slow where it is emulated
       constexpr int kBlocks = 40;
       const int64_t k_bytes = k_head_bytes(type, k_dim);
       const int64_t v_bytes = v_head_bytes(type, v_dim);
