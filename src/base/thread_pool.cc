@@ -122,7 +122,7 @@ void ThreadPool::parallel_for(int64_t count, int64_t grain, const Body& body) {
     { const std::lock_guard lock(mutex_); }
     wake_.notify_all();
   }
-  run_pieces(0);
+  run_pieces(0, generation);
   for (int spins = 0; pieces_done_.load() < pieces; ++spins) {
     pause_cpu();
     if (spins > kSpins) std::this_thread::yield();
@@ -139,18 +139,18 @@ uint32_t ThreadPool::first_piece(int64_t num_pieces, size_t share) const {
   return static_cast<uint32_t>((num_pieces * static_cast<int64_t>(share) + num_shares - 1) / num_shares);
 }
 
-// Runs a piece of a share, if one is left.
-bool ThreadPool::run_piece(size_t share, int member) {
+// Runs a piece of a share, if one of that loop is left.
+bool ThreadPool::run_piece(size_t share, int member, uint32_t generation) {
   std::atomic<uint64_t>& next = shares_[share].ticket;
   uint64_t ticket = next.load();
   for (;;) {
     const uint32_t piece = piece_of(ticket);
-    if (piece == kClosed) return false;
+    if (piece == kClosed || generation_of(ticket) != generation) return false;
     const Body* body = loop_.body.load();
     const int64_t count = loop_.count.load();
     const int64_t grain = loop_.grain.load();
     const bool is_last = piece + 1 == first_piece(num_pieces(), share + 1);
-    const uint64_t claimed = is_last ? make_ticket(generation_of(ticket), kClosed) : ticket + 1;
+    const uint64_t claimed = is_last ? make_ticket(generation, kClosed) : ticket + 1;
     if (!next.compare_exchange_weak(ticket, claimed)) continue;
     const int64_t begin = piece * grain;
     (*body)(begin, std::min(begin + grain, count), member);
@@ -159,11 +159,12 @@ bool ThreadPool::run_piece(size_t share, int member) {
   }
 }
 
-void ThreadPool::run_pieces(int member) {
+// A member that is late does not go on with the next loop, which it has to begin with its own share.
+void ThreadPool::run_pieces(int member, uint32_t generation) {
   const FloatEnvironment environment;
   for (size_t i = 0; i < shares_.size(); ++i) {
     const size_t share = (static_cast<size_t>(member) + i) % shares_.size();
-    while (run_piece(share, member)) {
+    while (run_piece(share, member, generation)) {
     }
   }
 }
@@ -186,7 +187,7 @@ void ThreadPool::worker(int member) {
   uint32_t seen = 0;
   while (wait_for_loop(share, seen)) {
     seen = generation_of(share.ticket.load());
-    run_pieces(member);
+    run_pieces(member, seen);
   }
 }
 

@@ -68,8 +68,8 @@ class ThreadPool {
   int64_t num_pieces() const;
   uint32_t first_piece(int64_t num_pieces, size_t share) const;
   void worker(int member);
-  void run_pieces(int member);
-  bool run_piece(size_t share, int member);
+  void run_pieces(int member, uint32_t generation);
+  bool run_piece(size_t share, int member, uint32_t generation);
   bool wait_for_loop(const Share& share, uint32_t seen);
 
   std::vector<std::thread> workers_;
