@@ -1,6 +1,7 @@
 #include "backend/cpu/cpu_stream.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "backend/cpu/cpu_kv_store.h"
@@ -15,7 +16,8 @@ namespace {
 constexpr int64_t kPieceElements = 16384;
 // Weight bytes of a piece of a linear layer: large enough to stream, small enough to even out.
 constexpr int64_t kPieceBytes = 128 << 10;
-// With more rows a layer is bound by arithmetic.
+// With no more rows a layer mostly waits for weights; and with more than these it is bound by arithmetic.
+constexpr int64_t kReadBoundRows = 3;
 constexpr int64_t kFewRows = 16;
 // Panels that share the activation rows of a block while those are in the cache.
 constexpr int64_t kPanelsPerPiece = 8;
@@ -174,7 +176,7 @@ void CpuStream::multiply(const LinearInput& in, const LinearFactor& factor, cons
   task.outputs = weight.outputs() - first;
   task.panel_end = piece.panel_end - piece.panel_begin;
   task.rows = piece.rows;
-  task.prefetches = prefetches_;
+  task.prefetch = in.prefetch;
   task.bias = factor.bias == nullptr ? nullptr : factor.bias + first;
   task.y = y;
   task.y_stride = y_stride;
@@ -200,13 +202,28 @@ void CpuStream::run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& 
                   y + row * stride);
 }
 
-void CpuStream::linear(LinearInput& in, std::span<const LinearTerm> terms) {
-  pieces_.clear();
-  for (const LinearTerm& term : terms) add_pieces(in, term);
+void CpuStream::run_pieces(const LinearInput& in) {
   threads_.parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end, int member) {
     for (int64_t i = begin; i < end; ++i)
       run(in, pieces_[static_cast<size_t>(i)], products_[static_cast<size_t>(member)]);
   });
+}
+
+void CpuStream::linear(LinearInput& in, std::span<const LinearTerm> terms) {
+  pieces_.clear();
+  for (const LinearTerm& term : terms) add_pieces(in, term);
+  int64_t bytes = 0, rows = 0;
+  for (const LinearPiece& piece : pieces_) {
+    const int matrices = piece.up.weight == nullptr ? 1 : 2;
+    bytes += (piece.panel_end - piece.panel_begin) * piece.weight.weight->panel_stride() * matrices;
+    rows = std::max(rows, piece.rows);
+  }
+  if (rows > kFewRows) return run_pieces(in);
+  PrefetchTrial& trial = prefetch_trials_[rows <= kReadBoundRows ? 0 : 1];
+  in.prefetch = trial.choice(bytes);
+  const auto start = std::chrono::steady_clock::now();
+  run_pieces(in);
+  trial.took(bytes, std::chrono::steady_clock::now() - start);
 }
 
 void CpuStream::linear(Matrix x, std::span<const LinearTerm> terms) {

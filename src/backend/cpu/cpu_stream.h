@@ -9,6 +9,7 @@
 #include "backend/cpu/cpu_buffer.h"
 #include "backend/cpu/cpu_weight.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/prefetch_trial.h"
 #include "backend/device.h"
 
 namespace tercet::backend {
@@ -56,6 +57,7 @@ class CpuStream final : public Stream {
     std::span<const int32_t> starts;                         // the groups' first rows, and the end
     std::vector<QuantizedRows> quantized_32, quantized_256;  // of each group
     Matrix rounded = {};                                     // to BF16
+    Prefetch prefetch = {};
 
     std::vector<QuantizedRows>& quantized(int block) { return block == 32 ? quantized_32 : quantized_256; }
   };
@@ -82,11 +84,12 @@ class CpuStream final : public Stream {
                 int64_t y_stride) const;
   void run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& products) const;
   void linear(LinearInput& in, std::span<const LinearTerm> terms);
+  void run_pieces(const LinearInput& in);
 
   const Kernels& kernels_;
-  const bool prefetches_ = wants_prefetches();
   ThreadPool& threads_;
-  QuantizedStorage quantized_[2];  // blocks of 32 and of 256
+  PrefetchTrial prefetch_trials_[2];  // for rows that only wait for weights, and for a few more
+  QuantizedStorage quantized_[2];     // blocks of 32 and of 256
   std::vector<LinearPiece> pieces_;
   std::vector<CpuBuffer> products_;  // of each thread, those that its piece gates
   CpuBuffer rounded_;

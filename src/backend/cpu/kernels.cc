@@ -123,12 +123,6 @@ Isa best_isa() {
   return best;
 }
 
-// AMD's find a stream of weights by themselves, and sooner without advice (measured on a Zen 4).
-bool wants_prefetches() {
-  static const bool kIsAmd = __builtin_cpu_is("amd");
-  return !kIsAmd;
-}
-
 const Kernels& kernels(Isa isa) {
   TERCET_CHECK(isa_available(isa));
   switch (isa) {

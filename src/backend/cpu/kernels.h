@@ -47,6 +47,14 @@ struct QuantizedRows {
   int32_t* sums_tile(int64_t i) const { return sums + i * tile * blocks() * sums_per_block(block); }
 };
 
+// How many bytes ahead weights are asked from memory, into the first and into the second cache. 0: not at
+// all.
+struct Prefetch {
+  int near = 0, far = 0;
+
+  bool operator==(const Prefetch&) const = default;
+};
+
 // Part of y = x W^T + bias: the outputs of panels [panel_begin, panel_end) of W.
 struct LinearTask {
   const std::byte* panels = nullptr;  // the whole weight
@@ -58,7 +66,7 @@ struct LinearTask {
   const float* bias = nullptr;  // [outputs] or none
   float* y = nullptr;           // [rows, y_stride]
   int64_t y_stride = 0;
-  bool prefetches = true;  // few rows ask memory for weights before they are needed
+  Prefetch prefetch = {};  // where there are few rows
 };
 
 // Bytes of a KV element.
@@ -158,8 +166,6 @@ std::string_view isa_name(Isa isa);
 // Whether this processor and operating system can run it.
 bool isa_available(Isa isa);
 Isa best_isa();
-// Whether LinearTask::prefetches helps this processor.
-bool wants_prefetches();
 // The table of an available instruction set.
 const Kernels& kernels(Isa isa);
 

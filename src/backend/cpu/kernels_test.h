@@ -270,7 +270,7 @@ TEST_P(KernelsTest, PackedLinearForEveryFormatSizeAndRowCount) {
           const Quantized q(tested(), x.data(), rows, inputs, block, tested().row_tile(rows, block));
           std::vector<float> got(static_cast<size_t>(rows * y_stride), -1.0f);
           task.rows = rows;
-          task.prefetches = rows % 2 == 0;
+          task.prefetch = {rows % 2 == 0 ? 576 : 0, rows % 3 == 0 ? 4608 : 0};
           task.y = got.data();
           tested().linear_packed(weights.layout(), task, q.view);
           expect_same_bits({expected.begin(), expected.begin() + rows * y_stride}, got,

@@ -21,9 +21,10 @@ struct AttentionKernel {
   static constexpr int kPassRows[] = {1, 2, 4, 6, 8, 12, 16, 24};
   static constexpr int kRows = V::kManyRegisters ? 24 : 6;
   template <int R>
-  static constexpr int kVectors = R == 1   ? 4
-                                  : R == 2 ? (V::kManyRegisters ? 4 : 2)
-                                           : 1;
+  static constexpr int kVectors = R == 1                         ? 4
+                                  : R == 2                       ? (V::kManyRegisters ? 4 : 2)
+                                  : R <= 12 && V::kManyRegisters ? 2
+                                                                 : 1;
   static constexpr int kBlocks = kAttentionSegment / 16;
   static constexpr int kElementBytes = kv_element_bytes(type);
   // Floats from a row of queries or scores to the next: one address and constants reach them all, and their

@@ -131,8 +131,8 @@ struct TiledBf16 {
             // Nobody has read y: its lines come from far away.
             Ops::prefetch_near(reinterpret_cast<const std::byte*>(task.y + (row + 12) * task.y_stride +
                                                                   (panel + p) * quant::kPanelRows));
-            FloatLinear<V, FloatType::kBF16>::store(task, row, panel + p,
-                                                    V::load(acc[p][i / kRows] + i % kRows * kRows));
+            FloatLinear<V, Ops, FloatType::kBF16>::store(task, row, panel + p,
+                                                         V::load(acc[p][i / kRows] + i % kRows * kRows));
           }
         }
       }

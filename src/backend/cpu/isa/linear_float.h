@@ -10,7 +10,7 @@
 
 namespace tercet::backend {
 
-template <class V, FloatType type>
+template <class V, class Ops, FloatType type>
 struct FloatLinear {
   // Rows and panels whose accumulators are in registers at once; BF16 has two chains more for each.
   static constexpr int kRows =
@@ -20,6 +20,13 @@ struct FloatLinear {
   static V load(const std::byte* panel, int64_t k) {
     if constexpr (type == FloatType::kF32) return V::load(reinterpret_cast<const float*>(panel) + k * 16);
     return V::load_f16(reinterpret_cast<const uint16_t*>(panel) + k * 16);
+  }
+
+  static constexpr int kInputBytes = type == FloatType::kF32 ? 64 : 32;  // of a panel
+
+  static void prefetch_beyond(const std::byte* p, Prefetch ahead) {
+    if (ahead.near != 0) Ops::prefetch_near(p + ahead.near);
+    if (ahead.far != 0) Ops::prefetch_far(p + ahead.far);
   }
 
   // M rows times P panels.
@@ -42,7 +49,11 @@ struct FloatLinear {
       for (int64_t k = 0; k < task.inputs; ++k) {
         V w[P];
 #pragma GCC unroll 4
-        for (int p = 0; p < P; ++p) w[p] = load(weights[p], k);
+        for (int p = 0; p < P; ++p) {
+          w[p] = load(weights[p], k);
+          if (M <= 4 && k * kInputBytes % 64 == 0)
+            prefetch_beyond(weights[p] + k * kInputBytes, task.prefetch);
+        }
         add_products<M, P>(rows, k, w, acc);
       }
     }
@@ -118,12 +129,12 @@ struct FloatLinear {
   }
 };
 
-template <class V>
+template <class V, class Ops>
 void linear_float(FloatType type, const LinearTask& task, const float* x, int64_t x_stride) {
   switch (type) {
-    case FloatType::kF32: return FloatLinear<V, FloatType::kF32>::run(task, x, x_stride);
-    case FloatType::kF16: return FloatLinear<V, FloatType::kF16>::run(task, x, x_stride);
-    case FloatType::kBF16: return FloatLinear<V, FloatType::kBF16>::run(task, x, x_stride);
+    case FloatType::kF32: return FloatLinear<V, Ops, FloatType::kF32>::run(task, x, x_stride);
+    case FloatType::kF16: return FloatLinear<V, Ops, FloatType::kF16>::run(task, x, x_stride);
+    case FloatType::kBF16: return FloatLinear<V, Ops, FloatType::kBF16>::run(task, x, x_stride);
   }
 }
 

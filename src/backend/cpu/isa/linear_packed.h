@@ -44,7 +44,7 @@ struct PackedLinear {
       for (int64_t row = 0; row < task.rows; row += M) {
         F acc[M][kHalves];
         Few::template panel<M>(layout, task.panels + panel * task.panel_stride, task.inputs,
-                               first_span(x, row / M), task.prefetches, acc);
+                               first_span(x, row / M), task.prefetch, acc);
         const auto rows = static_cast<int>(std::min<int64_t>(M, task.rows - row));
         for (int m = 0; m < rows; ++m)
           for (int half = 0; half < kHalves; ++half) store(task, row + m, panel, half, acc[m][half]);

@@ -103,22 +103,11 @@ struct FewRows {
       for (int p = 0; p < P; ++p) acc[m][p] = Ops::zero();
   }
 
-  // Whether each small block has so much to unpack or floats to compute that even one row does not wait for
-  // memory alone.
-  static constexpr bool kIsCostly =
-      L.block == 16 || (L.block == 32 && (L.has_min || (L.bits == 5 && !Ops::kVnni)));
-
-  // For M rows, asks for the weights that follow `bytes` bytes at p: the near ones into the first, the far
-  // ones into the second cache. Some processors had better not be told what a few rows need, when those only
-  // wait for memory (`few_rows_too`).
-  template <int M>
-  static void prefetch_beyond(const std::byte* p, int bytes, bool few_rows_too) {
-    constexpr bool kOnlyReads = M < 4 && !kIsCostly;
-    constexpr int kNear = kOnlyReads ? 576 : 2048, kFar = kOnlyReads ? 4608 : 9216;
-    if (kOnlyReads && !few_rows_too) return;
+  // Asks for weights that follow the `bytes` bytes at p.
+  static void prefetch_beyond(const std::byte* p, int bytes, Prefetch ahead) {
     for (int i = 0; i < bytes; i += 64) {
-      Ops::prefetch_near(p + i + kNear);
-      Ops::prefetch_far(p + i + kFar);
+      if (ahead.near != 0) Ops::prefetch_near(p + i + ahead.near);
+      if (ahead.far != 0) Ops::prefetch_far(p + i + ahead.far);
     }
   }
 
@@ -190,13 +179,13 @@ struct FewRows {
 
   // Adds the scaled codes of a span of one block.
   template <int M>
-  static void add_span(const std::byte* codes, const std::byte* sub, I table, TileSpan x, bool prefetches,
+  static void add_span(const std::byte* codes, const std::byte* sub, I table, TileSpan x, Prefetch prefetch,
                        I (&isum)[M][P]) {
     constexpr int kBytes = L.bits * 64;
     if constexpr (!Codes::kHasSub) {
 #pragma GCC unroll 1
       for (int c = 0; c < 8; ++c) {
-        prefetch_beyond<M>(codes + c * kBytes, kBytes, prefetches);
+        prefetch_beyond(codes + c * kBytes, kBytes, prefetch);
         add_dots<M, 0, 8>(codes + c * kBytes, table, x.q + c * 32 * M, isum);
       }
       return;
@@ -210,7 +199,7 @@ struct FewRows {
         const int c = quad * Codes::kChunksPerQuad + i;
         const std::byte* chunk = codes + c * kBytes;
         const int8_t* q = x.q + c * 32 * M;
-        prefetch_beyond<M>(chunk, kBytes, prefetches);
+        prefetch_beyond(chunk, kBytes, prefetch);
         if constexpr (L.sub_block() == 32) {
           add_scaled_dots<M, 0, 8>(chunk, table, q, scales, isum);
         } else {
@@ -225,13 +214,13 @@ struct FewRows {
 
   template <int M>
   static void span_256(const quant::PackedLayout& layout, const std::byte* span, I table, TileSpan x,
-                       bool prefetches, F (&acc)[M][P]) {
+                       Prefetch prefetch, F (&acc)[M][P]) {
     constexpr quant::SpanOffsets at = quant::span_offsets(L, 8);
-    prefetch_beyond<M>(span + at.sub, at.size - at.sub, prefetches);
+    prefetch_beyond(span + at.sub, at.size - at.sub, prefetch);
     I isum[M][P];
     clear<M>(isum);
     if constexpr (!L.has_min) add_pairs<M>(span + at.sub, x, isum);
-    add_span<M>(span, span + at.sub, table, x, prefetches, isum);
+    add_span<M>(span, span + at.sub, table, x, prefetch, isum);
     F t[M][P];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m)
@@ -295,12 +284,12 @@ struct FewRows {
 
   template <int M>
   static void span_32(const quant::PackedLayout& layout, const std::byte* span, int chunks, I table,
-                      TileSpan x, bool prefetches, F (&acc)[M][P]) {
+                      TileSpan x, Prefetch prefetch, F (&acc)[M][P]) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
-    prefetch_beyond<M>(span + at.sub, at.size - at.sub, prefetches);
+    prefetch_beyond(span + at.sub, at.size - at.sub, prefetch);
 #pragma GCC unroll 1
     for (int c = 0; c < chunks; ++c) {
-      prefetch_beyond<M>(span + c * L.bits * 64, L.bits * 64, prefetches);
+      prefetch_beyond(span + c * L.bits * 64, L.bits * 64, prefetch);
       if constexpr (L.block == 32) {
         block_32<M, 0, 8>(layout, span, at, table, c, c, x, acc);
       } else {
@@ -313,7 +302,7 @@ struct FewRows {
   // Outputs of one panel for one tile.
   template <int M>
   static void panel(const quant::PackedLayout& layout, const std::byte* span, int64_t inputs, TileSpan x,
-                    bool prefetches, F (&acc)[M][P]) {
+                    Prefetch prefetch, F (&acc)[M][P]) {
     constexpr int kBlocks = quant::kSpan / L.activation_block();
     const I table = Codes::load_table(layout);
     for (int m = 0; m < M; ++m)
@@ -321,9 +310,9 @@ struct FewRows {
     for (int64_t s = 0; s < quant::num_spans(inputs); ++s) {
       const int chunks = quant::span_chunks(inputs, s);
       if constexpr (L.block == quant::kSpan) {
-        span_256<M>(layout, span, table, x, prefetches, acc);
+        span_256<M>(layout, span, table, x, prefetch, acc);
       } else {
-        span_32<M>(layout, span, chunks, table, x, prefetches, acc);
+        span_32<M>(layout, span, chunks, table, x, prefetch, acc);
       }
       span += quant::span_offsets(L, chunks).size;
       x.q += quant::kSpan * M;

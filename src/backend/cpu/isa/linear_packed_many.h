@@ -249,7 +249,7 @@ struct Widen {
     const typename Ops::I table = Codes::load_table(layout);
     const int lanes = half * Ops::kRows * 4;
     const auto prefetch = [&](int from, int bytes) {
-      if (half == 0) FewRows<Ops, L>::template prefetch_beyond<M>(span + from, bytes, true);
+      if (half == 0) FewRows<Ops, L>::prefetch_beyond(span + from, bytes, {.near = 2048, .far = 9216});
     };
     prefetch(at.sub, at.size - at.sub);
     for (int c = 0; c < chunks; ++c) {

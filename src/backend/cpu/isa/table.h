@@ -15,7 +15,7 @@ constexpr Kernels make_kernels() {
       .row_tile = row_tile<IntOps>,
       .quantize_tile = RowKernels<V>::quantize_tile,
       .linear_packed = linear_packed<IntOps>,
-      .linear_float = linear_float<V>,
+      .linear_float = linear_float<V, IntOps>,
       .round_row_bf16 = scalar::round_row_bf16,
       .rms_norm = RowKernels<V>::rms_norm,
       .add = RowKernels<V>::add,
