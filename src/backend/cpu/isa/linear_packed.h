@@ -58,6 +58,14 @@ struct PackedLinear {
   // Activation codes that stay in the second cache while panels pass by.
   static constexpr int64_t kCachedCodes = 1536 << 10;
 
+  // Asks for lines [begin, end) of a span of a strip's panels. A few at a time: many would hold up what
+  // computes meanwhile.
+  static void prefetch(const std::byte* span, int64_t panel_stride, int64_t begin, int64_t end) {
+    for (int panel = 0; panel * kHalves < kVectors; ++panel)
+      for (int64_t line = begin; line < end; ++line)
+        Ops::prefetch_near(span + panel * panel_stride + line * 64);
+  }
+
   // Tiles [tile, tile + num_tiles) times vectors [vector, vector + kVectors) of outputs; those from
   // `end_vector` on repeat the last one and are not stored.
   static void many_strip(const quant::PackedLayout& layout, const LinearTask& task, const QuantizedRows& x,
@@ -67,22 +75,29 @@ struct PackedLinear {
     for (int64_t i = 0; i < num_tiles; ++i)
       for (auto& row : acc[i])
         for (F& value : row) value = Ops::all(0);
+    const int64_t num_spans = quant::num_spans(task.inputs);
     int64_t offset = 0;
-    for (int64_t s = 0; s < quant::num_spans(task.inputs); ++s) {
+    for (int64_t s = 0; s < num_spans; ++s) {
       const int chunks = quant::span_chunks(task.inputs, s);
+      const int64_t bytes = quant::span_offsets(L, chunks).size;
       for (int p = 0; p < kVectors; ++p) {
         const int64_t v = std::min(vector + p, end_vector - 1);
         Widen<Ops, L>::vector(layout, task.panels + v / kHalves * task.panel_stride + offset, chunks,
                               static_cast<int>(v % kHalves), p, wide);
       }
+      const bool is_last = s + 1 == num_spans;
+      const std::byte* next = task.panels +
+                              (is_last ? vector + kVectors : vector) / kHalves * task.panel_stride +
+                              (is_last ? 0 : offset + bytes);
       for (int64_t i = 0; i < num_tiles; ++i) {
+        prefetch(next, task.panel_stride, bytes / 64 * i / num_tiles, bytes / 64 * (i + 1) / num_tiles);
         TileSpan at = first_span(x, tile + i);
         at.q += s * quant::kSpan * kManyRows;
         at.d += s * kBlocks * kManyRows;
         at.sums += s * kBlocks * sums_per_block(L.activation_block()) * kManyRows;
         Widen<Ops, L>::Rows::span(wide, chunks, at, acc[i]);
       }
-      offset += quant::span_offsets(L, chunks).size;
+      offset += bytes;
     }
     for (int64_t i = 0; i < num_tiles; ++i) {
       const int64_t row = (tile + i) * kManyRows;

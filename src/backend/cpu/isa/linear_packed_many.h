@@ -136,7 +136,7 @@ struct ManyRows {
     }
   }
 
-  static void span_256(const Span& w, TileSpan x, F (*acc)[P]) {
+  static void span_256(const Span& w, const TileSpan& x, F (*acc)[P]) {
     I isum[M][P];
     clear(isum);
     if constexpr (!K.has_min) add_pairs(w, x.sums, isum);
@@ -175,7 +175,8 @@ struct ManyRows {
 
   // Float block `block`, kCount groups from `begin`, of chunk c.
   template <int kCount>
-  static void block_32(const Span& w, int c, int block, int begin, I bias, TileSpan x, F (&acc)[M][P]) {
+  static void block_32(const Span& w, int c, int block, int begin, I bias, const TileSpan& x,
+                       F (&acc)[M][P]) {
     const int32_t* sums = x.sums + c * M;
     I isum[M][P];
     if constexpr (K.has_min) {
@@ -205,8 +206,9 @@ struct ManyRows {
     }
   }
 
-  // One tile of rows: acc [M][P] is continued from the spans before.
-  [[gnu::noinline]] static void span(const Span& w, int chunks, TileSpan x, F (*acc)[P]) {
+  // One tile of rows: acc [M][P] is continued from the spans before. (x by value would be copied through
+  // memory in pieces of another size, which waits for all stores before.)
+  [[gnu::noinline]] static void span(const Span& w, int chunks, const TileSpan& x, F (*acc)[P]) {
     if constexpr (K.block == quant::kSpan) return span_256(w, x, acc);
     F sums[M][P];
 #pragma GCC unroll 8
@@ -248,12 +250,7 @@ struct Widen {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
     const typename Ops::I table = Codes::load_table(layout);
     const int lanes = half * Ops::kRows * 4;
-    const auto prefetch = [&](int from, int bytes) {
-      if (half == 0) FewRows<Ops, L>::prefetch_beyond(span + from, bytes, {.near = 2048, .far = 9216});
-    };
-    prefetch(at.sub, at.size - at.sub);
     for (int c = 0; c < chunks; ++c) {
-      prefetch(c * at.codes_per_chunk, at.codes_per_chunk);
 #pragma GCC unroll 8
       for (int g = 0; g < 8; ++g)
         out.codes[c * 8 + g][p] = Codes::group(span + c * at.codes_per_chunk + lanes, table, g);
