@@ -18,7 +18,7 @@ struct KernelOptions {
   std::vector<int> rows;
   int inputs = 1536;
   int64_t weight_bytes = int64_t{192} << 20;  // in the file: more than caches hold
-  int repetitions = 5;
+  int repetitions = 8;                        // enough for each choice of backend/cpu/prefetch_trial.h
 };
 
 // One linear layer of a type, with a number of rows. The least time of the repetitions counts.

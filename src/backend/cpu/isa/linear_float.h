@@ -51,7 +51,7 @@ struct FloatLinear {
 #pragma GCC unroll 4
         for (int p = 0; p < P; ++p) {
           w[p] = load(weights[p], k);
-          if (M <= 4 && k * kInputBytes % 64 == 0)
+          if (M <= 4 && k * kInputBytes % 64 == 0)  // more rows compute longer than they read
             prefetch_beyond(weights[p] + k * kInputBytes, task.prefetch);
         }
         add_products<M, P>(rows, k, w, acc);
