@@ -16,6 +16,7 @@ struct FloatLinear {
   static constexpr int kRows =
       type == FloatType::kBF16 ? (V::kManyRegisters ? 6 : 3) : (V::kManyRegisters ? 8 : 6);
   static constexpr int kPanels = V::kManyRegisters ? 2 : 1;
+  static constexpr int kTileRows[] = {1, 2, 3, 4, 6, 8};  // of tiles, as far as kRows
 
   static V load(const std::byte* panel, int64_t k) {
     if constexpr (type == FloatType::kF32) return V::load(reinterpret_cast<const float*>(panel) + k * 16);
@@ -29,9 +30,10 @@ struct FloatLinear {
     if (ahead.far != 0) Ops::prefetch_far(p + ahead.far);
   }
 
-  // M rows times P panels.
+  // `count` rows, up to M, times P panels; the last row is computed again for those that are missing.
   template <int M, int P>
-  static void tile(const LinearTask& task, const float* x, int64_t x_stride, int64_t row, int64_t panel) {
+  static void tile(const LinearTask& task, const float* x, int64_t x_stride, int64_t row, int count,
+                   int64_t panel) {
     V acc[M][P];
     // Loops over accumulators are unrolled, all of them: an index that varies would keep them in memory.
 #pragma GCC unroll 8
@@ -41,9 +43,9 @@ struct FloatLinear {
     const std::byte* weights[P];
     for (int p = 0; p < P; ++p) weights[p] = task.panels + (panel + p) * task.panel_stride;
     const float* rows[M];
-    for (int m = 0; m < M; ++m) rows[m] = x + (row + m) * x_stride;
+    for (int m = 0; m < M; ++m) rows[m] = x + (row + std::min(m, count - 1)) * x_stride;
     if constexpr (type == FloatType::kBF16) {
-      add_bf16<M, P>(weights, rows, task.inputs, acc);
+      add_bf16<M, P>(weights, rows, task.inputs, task.prefetch, acc);
     } else {
 #pragma GCC unroll 1
       for (int64_t k = 0; k < task.inputs; ++k) {
@@ -51,8 +53,7 @@ struct FloatLinear {
 #pragma GCC unroll 4
         for (int p = 0; p < P; ++p) {
           w[p] = load(weights[p], k);
-          if (M <= 4 && k * kInputBytes % 64 == 0)  // more rows compute longer than they read
-            prefetch_beyond(weights[p] + k * kInputBytes, task.prefetch);
+          if (k * kInputBytes % 64 == 0) prefetch_beyond(weights[p] + k * kInputBytes, task.prefetch);
         }
         add_products<M, P>(rows, k, w, acc);
       }
@@ -60,7 +61,8 @@ struct FloatLinear {
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m)
 #pragma GCC unroll 4
-      for (int p = 0; p < P; ++p) store(task, row + m, panel + p, acc[m][p]);
+      for (int p = 0; p < P; ++p)
+        if (m < count) store(task, row + m, panel + p, acc[m][p]);
   }
 
   // acc[m][p] += input k of row m times w[p].
@@ -78,7 +80,7 @@ struct FloatLinear {
   // accumulator.
   template <int M, int P>
   static void add_bf16(const std::byte* const* weights, const float* const* rows, int64_t inputs,
-                       V (&acc)[M][P]) {
+                       Prefetch prefetch, V (&acc)[M][P]) {
     for (int64_t begin = 0; begin < inputs; begin += 32) {
       V even[M][P], odd[M][P];
 #pragma GCC unroll 8
@@ -90,7 +92,10 @@ struct FloatLinear {
         const auto pairs = [&](int p) { return reinterpret_cast<const uint32_t*>(weights[p]) + k / 2 * 16; };
         V w[P];
 #pragma GCC unroll 4
-        for (int p = 0; p < P; ++p) w[p] = V::load_bf16_low(pairs(p));
+        for (int p = 0; p < P; ++p) {
+          w[p] = V::load_bf16_low(pairs(p));
+          prefetch_beyond(weights[p] + k * kInputBytes, prefetch);
+        }
         add_products<M, P>(rows, k, w, even);
 #pragma GCC unroll 4
         for (int p = 0; p < P; ++p) w[p] = V::load_bf16_high(pairs(p));
@@ -111,21 +116,25 @@ struct FloatLinear {
   }
 
   template <int M>
-  static void panels(const LinearTask& task, const float* x, int64_t x_stride, int64_t row) {
+  static void panels(const LinearTask& task, const float* x, int64_t x_stride, int64_t row, int count) {
     // More panels at once where few rows leave the accumulators idle.
     constexpr int P = M == 1 ? 4 : M == 2 ? 2 : kPanels;
     int64_t panel = task.panel_begin;
-    for (; panel + P <= task.panel_end; panel += P) tile<M, P>(task, x, x_stride, row, panel);
-    for (; panel < task.panel_end; ++panel) tile<M, 1>(task, x, x_stride, row, panel);
+    for (; panel + P <= task.panel_end; panel += P) tile<M, P>(task, x, x_stride, row, count, panel);
+    for (; panel < task.panel_end; ++panel) tile<M, 1>(task, x, x_stride, row, count, panel);
+  }
+
+  // In the smallest tile that holds them.
+  template <int i = 0>
+  static void some_rows(const LinearTask& task, const float* x, int64_t x_stride, int64_t row, int count) {
+    if constexpr (kTileRows[i] < kRows)
+      if (count > kTileRows[i]) return some_rows<i + 1>(task, x, x_stride, row, count);
+    panels<kTileRows[i]>(task, x, x_stride, row, count);
   }
 
   static void run(const LinearTask& task, const float* x, int64_t x_stride) {
-    int64_t row = 0;
-    for (; row + kRows <= task.rows; row += kRows) panels<kRows>(task, x, x_stride, row);
-    if constexpr (kRows > 4)
-      for (; row + 4 <= task.rows; row += 4) panels<4>(task, x, x_stride, row);
-    for (; row + 2 <= task.rows; row += 2) panels<2>(task, x, x_stride, row);
-    for (; row < task.rows; ++row) panels<1>(task, x, x_stride, row);
+    for (int64_t row = 0; row < task.rows; row += kRows)
+      some_rows(task, x, x_stride, row, static_cast<int>(std::min<int64_t>(kRows, task.rows - row)));
   }
 };
 
