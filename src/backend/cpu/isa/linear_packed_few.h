@@ -103,9 +103,13 @@ struct FewRows {
       for (int p = 0; p < P; ++p) acc[m][p] = Ops::zero();
   }
 
-  // Asks for weights that follow the `bytes` bytes at p.
-  static void prefetch_beyond(const std::byte* p, int bytes, Prefetch ahead) {
-    for (int i = 0; i < bytes; i += 64) {
+  // At chunk c of a span, asks for its share of weights that follow: many lines at once would fill the
+  // buffers for misses. The last share reaches into the next span.
+  static void prefetch_beyond(const std::byte* span, int c, Prefetch ahead) {
+    constexpr int kShare = (quant::span_offsets(L, 8).size + 511) / 512 * 64;
+    const std::byte* p = span + c * kShare;
+#pragma GCC unroll 16
+    for (int i = 0; i < kShare; i += 64) {
       if (ahead.near != 0) Ops::prefetch_near(p + i + ahead.near);
       if (ahead.far != 0) Ops::prefetch_far(p + i + ahead.far);
     }
@@ -179,27 +183,27 @@ struct FewRows {
 
   // Adds the scaled codes of a span of one block.
   template <int M>
-  static void add_span(const std::byte* codes, const std::byte* sub, I table, TileSpan x, Prefetch prefetch,
-                       I (&isum)[M][P]) {
+  static void add_span(const std::byte* span, I table, TileSpan x, Prefetch prefetch, I (&isum)[M][P]) {
+    constexpr quant::SpanOffsets at = quant::span_offsets(L, 8);
     constexpr int kBytes = L.bits * 64;
     if constexpr (!Codes::kHasSub) {
 #pragma GCC unroll 1
       for (int c = 0; c < 8; ++c) {
-        prefetch_beyond(codes + c * kBytes, kBytes, prefetch);
-        add_dots<M, 0, 8>(codes + c * kBytes, table, x.q + c * 32 * M, isum);
+        prefetch_beyond(span, c, prefetch);
+        add_dots<M, 0, 8>(span + c * kBytes, table, x.q + c * 32 * M, isum);
       }
       return;
     }
     for (int quad = 0; quad < Codes::kQuads; ++quad) {
       I scales[P];
 #pragma GCC unroll 2
-      for (int p = 0; p < P; ++p) scales[p] = Codes::scale_quad(sub + p * kVectorBytes, quad);
+      for (int p = 0; p < P; ++p) scales[p] = Codes::scale_quad(span + at.sub + p * kVectorBytes, quad);
 #pragma GCC unroll 1
       for (int i = 0; i < Codes::kChunksPerQuad; ++i) {
         const int c = quad * Codes::kChunksPerQuad + i;
-        const std::byte* chunk = codes + c * kBytes;
+        const std::byte* chunk = span + c * kBytes;
         const int8_t* q = x.q + c * 32 * M;
-        prefetch_beyond(chunk, kBytes, prefetch);
+        prefetch_beyond(span, c, prefetch);
         if constexpr (L.sub_block() == 32) {
           add_scaled_dots<M, 0, 8>(chunk, table, q, scales, isum);
         } else {
@@ -216,11 +220,10 @@ struct FewRows {
   static void span_256(const quant::PackedLayout& layout, const std::byte* span, I table, TileSpan x,
                        Prefetch prefetch, F (&acc)[M][P]) {
     constexpr quant::SpanOffsets at = quant::span_offsets(L, 8);
-    prefetch_beyond(span + at.sub, at.size - at.sub, prefetch);
     I isum[M][P];
     clear<M>(isum);
     if constexpr (!L.has_min) add_pairs<M>(span + at.sub, x, isum);
-    add_span<M>(span, span + at.sub, table, x, prefetch, isum);
+    add_span<M>(span, table, x, prefetch, isum);
     F t[M][P];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m)
@@ -286,10 +289,9 @@ struct FewRows {
   static void span_32(const quant::PackedLayout& layout, const std::byte* span, int chunks, I table,
                       TileSpan x, Prefetch prefetch, F (&acc)[M][P]) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
-    prefetch_beyond(span + at.sub, at.size - at.sub, prefetch);
 #pragma GCC unroll 1
     for (int c = 0; c < chunks; ++c) {
-      prefetch_beyond(span + c * L.bits * 64, L.bits * 64, prefetch);
+      prefetch_beyond(span, c, prefetch);
       if constexpr (L.block == 32) {
         block_32<M, 0, 8>(layout, span, at, table, c, c, x, acc);
       } else {
