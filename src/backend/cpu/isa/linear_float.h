@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "backend/cpu/isa/prefetch.h"
 #include "backend/cpu/kernels.h"
 
 namespace tercet::backend {
@@ -24,11 +25,6 @@ struct FloatLinear {
   }
 
   static constexpr int kInputBytes = type == FloatType::kF32 ? 64 : 32;  // of a panel
-
-  static void prefetch_beyond(const std::byte* p, Prefetch ahead) {
-    if (ahead.near != 0) Ops::prefetch_near(p + ahead.near);
-    if (ahead.far != 0) Ops::prefetch_far(p + ahead.far);
-  }
 
   // `count` rows, up to M, times P panels; the last row is computed again for those that are missing.
   template <int M, int P>
@@ -53,7 +49,7 @@ struct FloatLinear {
 #pragma GCC unroll 4
         for (int p = 0; p < P; ++p) {
           w[p] = load(weights[p], k);
-          if (k * kInputBytes % 64 == 0) prefetch_beyond(weights[p] + k * kInputBytes, task.prefetch);
+          if (k * kInputBytes % 64 == 0) prefetch_beyond<Ops>(weights[p] + k * kInputBytes, task.prefetch);
         }
         add_products<M, P>(rows, k, w, acc);
       }
@@ -94,7 +90,7 @@ struct FloatLinear {
 #pragma GCC unroll 4
         for (int p = 0; p < P; ++p) {
           w[p] = V::load_bf16_low(pairs(p));
-          prefetch_beyond(weights[p] + k * kInputBytes, prefetch);
+          prefetch_beyond<Ops>(weights[p] + k * kInputBytes, prefetch);
         }
         add_products<M, P>(rows, k, w, even);
 #pragma GCC unroll 4

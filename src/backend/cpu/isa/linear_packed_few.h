@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backend/cpu/isa/packed_codes.h"
+#include "backend/cpu/isa/prefetch.h"
 
 namespace tercet::backend {
 
@@ -105,14 +106,11 @@ struct FewRows {
 
   // At chunk c of a span, asks for its share of weights that follow: many lines at once would fill the
   // buffers for misses. The last share reaches into the next span.
-  static void prefetch_beyond(const std::byte* span, int c, Prefetch ahead) {
+  static void prefetch_share(const std::byte* span, int c, Prefetch ahead) {
     constexpr int kShare = (quant::span_offsets(L, 8).size + 511) / 512 * 64;
     const std::byte* p = span + c * kShare;
 #pragma GCC unroll 16
-    for (int i = 0; i < kShare; i += 64) {
-      if (ahead.near != 0) Ops::prefetch_near(p + i + ahead.near);
-      if (ahead.far != 0) Ops::prefetch_far(p + i + ahead.far);
-    }
+    for (int i = 0; i < kShare; i += 64) prefetch_beyond<Ops>(p + i, ahead);
   }
 
   template <int M, int kBegin>
@@ -189,7 +187,7 @@ struct FewRows {
     if constexpr (!Codes::kHasSub) {
 #pragma GCC unroll 1
       for (int c = 0; c < 8; ++c) {
-        prefetch_beyond(span, c, prefetch);
+        prefetch_share(span, c, prefetch);
         add_dots<M, 0, 8>(span + c * kBytes, table, x.q + c * 32 * M, isum);
       }
       return;
@@ -203,7 +201,7 @@ struct FewRows {
         const int c = quad * Codes::kChunksPerQuad + i;
         const std::byte* chunk = span + c * kBytes;
         const int8_t* q = x.q + c * 32 * M;
-        prefetch_beyond(span, c, prefetch);
+        prefetch_share(span, c, prefetch);
         if constexpr (L.sub_block() == 32) {
           add_scaled_dots<M, 0, 8>(chunk, table, q, scales, isum);
         } else {
@@ -291,7 +289,7 @@ struct FewRows {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
 #pragma GCC unroll 1
     for (int c = 0; c < chunks; ++c) {
-      prefetch_beyond(span, c, prefetch);
+      prefetch_share(span, c, prefetch);
       if constexpr (L.block == 32) {
         block_32<M, 0, 8>(layout, span, at, table, c, c, x, acc);
       } else {
