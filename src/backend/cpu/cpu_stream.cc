@@ -16,8 +16,9 @@ namespace {
 constexpr int64_t kPieceElements = 16384;
 // Weight bytes of a piece of a linear layer: large enough to stream, small enough to even out.
 constexpr int64_t kPieceBytes = 128 << 10;
-// With no more rows a layer mostly waits for weights; and with more than these it is bound by arithmetic.
+// With no more rows a layer only waits for weights.
 constexpr int64_t kReadBoundRows = 3;
+// With more rows it is bound by arithmetic.
 constexpr int64_t kFewRows = 16;
 // Panels that share the activation rows of a block while those are in the cache.
 constexpr int64_t kPanelsPerPiece = 8;

@@ -17,14 +17,13 @@ struct FloatLinear {
   static constexpr int kRows =
       type == FloatType::kBF16 ? (V::kManyRegisters ? 6 : 3) : (V::kManyRegisters ? 8 : 6);
   static constexpr int kPanels = V::kManyRegisters ? 2 : 1;
-  static constexpr int kTileRows[] = {1, 2, 3, 4, 6, 8};  // of tiles, as far as kRows
+  static constexpr int kInputBytes = type == FloatType::kF32 ? 64 : 32;  // of a panel
+  static constexpr int kTileRows[] = {1, 2, 3, 4, 6, 8};                 // of tiles, as far as kRows
 
   static V load(const std::byte* panel, int64_t k) {
     if constexpr (type == FloatType::kF32) return V::load(reinterpret_cast<const float*>(panel) + k * 16);
     return V::load_f16(reinterpret_cast<const uint16_t*>(panel) + k * 16);
   }
-
-  static constexpr int kInputBytes = type == FloatType::kF32 ? 64 : 32;  // of a panel
 
   // `count` rows, up to M, times P panels; the last row is computed again for those that are missing.
   template <int M, int P>

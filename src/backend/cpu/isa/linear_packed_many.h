@@ -242,7 +242,6 @@ struct Widen {
   static constexpr WideKind kKind = {L.block, Codes::kHasSub ? L.sub_block() : 0, L.has_min,
                                      !Ops::kVnni && Codes::kSigned, in_16_bits()};
   using Rows = ManyRows<Ops, kKind>;
-  static constexpr int M = Ops::kManyRows;
 
   // The rows of half `half` of a panel's span, as vector p.
   static void vector(const quant::PackedLayout& layout, const std::byte* span, int chunks, int half, int p,
