@@ -14,11 +14,12 @@ struct CodeTable {
   float factor;
 };
 
-// 25 sixteenths and so on of ggml's grids, with both signs; IQ1 counts in eighths.
+// 25 sixteenths and so on of ggml's grids, with both signs; IQ1 counts in eighths, IQ3_XXS has half the
+// grid's values.
 inline constexpr CodeTable kIQ1Table = {{-9, -1, 7, 0, -7, 1, 9, 0}, 0.125f};
 inline constexpr CodeTable kIQ2Table = {{8, 25, 43, 0, -8, -25, -43, 0}, 0.125f};
 inline constexpr CodeTable kIQ3_XXSTable = {
-    {4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62}, 0.25f};
+    {2, 6, 10, 14, 18, 22, 26, 31, -2, -6, -10, -14, -18, -22, -26, -31}, 0.5f};
 inline constexpr CodeTable kIQ3_STable = {{1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15},
                                           1.0f};
 inline constexpr CodeTable kIQ4Table = {

@@ -56,7 +56,8 @@ enum class SubScale : uint8_t {
 
 // What a kernel is compiled for. value = d * scale * (code - zero) - m * minimum, where scale and minimum are
 // 1 without sub-scales; `m` is stored with that sign. Codes are unsigned, signed when they have 8 bits, or
-// indices into a table of signed values.
+// indices into a table of signed values. Where `zero` is as large as any of a table's values, kernels add it
+// to them, so that they are unsigned and small; where it is 0, they take them as they are.
 struct PackedShape {
   int bits;
   int block;  // inputs that share d and m: 16, 32 or 256
@@ -81,23 +82,24 @@ struct PackedLayout : PackedShape {
 };
 
 inline constexpr PackedShape kPackedShapes[] = {
-    {4, 32, SubScale::kNone, 8, false},              // Q4_0
-    {4, 32, SubScale::kNone, 0, true},               // Q4_1
-    {5, 32, SubScale::kNone, 16, false},             // Q5_0
-    {5, 32, SubScale::kNone, 0, true},               // Q5_1
-    {8, 32, SubScale::kNone, 0, false},              // Q8_0
-    {2, 256, SubScale::kNibbles, 0, true},           // Q2_K
-    {3, 256, SubScale::kPair, 4, false},             // Q3_K
-    {4, 256, SubScale::kScaleMin, 0, true},          // Q4_K
-    {5, 256, SubScale::kScaleMin, 0, true},          // Q5_K
-    {6, 256, SubScale::kPair, 32, false},            // Q6_K
-    {4, 32, SubScale::kNone, 0, false, true},        // IQ4_NL
-    {4, 32, SubScale::kNone, 0, false, true, true},  // MXFP4
-    {4, 16, SubScale::kNone, 0, false, true},        // NVFP4
-    {4, 256, SubScale::kPair, 0, false, true},       // IQ4_XS, IQ3
-    {3, 256, SubScale::kPair, 0, false, true},       // IQ1, IQ2
-    {2, 256, SubScale::kNone, 1, false},             // TQ1_0, TQ2_0
-    {2, 32, SubScale::kNone, 1, false},              // Q1_0, Q2_0
+    {4, 32, SubScale::kNone, 8, false},               // Q4_0
+    {4, 32, SubScale::kNone, 0, true},                // Q4_1
+    {5, 32, SubScale::kNone, 16, false},              // Q5_0
+    {5, 32, SubScale::kNone, 0, true},                // Q5_1
+    {8, 32, SubScale::kNone, 0, false},               // Q8_0
+    {2, 256, SubScale::kNibbles, 0, true},            // Q2_K
+    {3, 256, SubScale::kPair, 4, false},              // Q3_K
+    {4, 256, SubScale::kScaleMin, 0, true},           // Q4_K
+    {5, 256, SubScale::kScaleMin, 0, true},           // Q5_K
+    {6, 256, SubScale::kPair, 32, false},             // Q6_K
+    {4, 32, SubScale::kNone, 0, false, true},         // IQ4_NL
+    {4, 32, SubScale::kNone, 12, false, true, true},  // MXFP4
+    {4, 16, SubScale::kNone, 12, false, true},        // NVFP4
+    {4, 256, SubScale::kPair, 0, false, true},        // IQ4_XS
+    {4, 256, SubScale::kPair, 32, false, true},       // IQ3
+    {3, 256, SubScale::kPair, 64, false, true},       // IQ1, IQ2
+    {2, 256, SubScale::kNone, 1, false},              // TQ1_0, TQ2_0
+    {2, 32, SubScale::kNone, 1, false},               // Q1_0, Q2_0
 };
 
 // The layout of a format, or nullptr when it has none (float types).

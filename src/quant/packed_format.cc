@@ -82,12 +82,12 @@ void read(const std::byte* bytes, FormatBlock& out) {
 constexpr PackedShape shape(int bits, int block, SubScale sub, int zero, bool has_min) {
   return {bits, block, sub, zero, has_min};
 }
-constexpr PackedLayout table_layout(int bits, int block, SubScale sub, const int8_t* table, float factor = 1,
-                                    bool e8m0 = false) {
-  return {{bits, block, sub, 0, false, true, e8m0}, table, factor};
+constexpr PackedLayout table_layout(int bits, int block, SubScale sub, int zero, const int8_t* table,
+                                    float factor = 1, bool e8m0 = false) {
+  return {{bits, block, sub, zero, false, true, e8m0}, table, factor};
 }
-constexpr PackedLayout i_quant(int bits, const CodeTable& table) {
-  return table_layout(bits, 256, SubScale::kPair, table.values, table.factor);
+constexpr PackedLayout i_quant(int bits, int zero, const CodeTable& table) {
+  return table_layout(bits, 256, SubScale::kPair, zero, table.values, table.factor);
 }
 
 constexpr SubScale kNone = SubScale::kNone;
@@ -105,17 +105,17 @@ constexpr Format kFormats[] = {
     {DType::kQ4_K, {shape(4, 256, SubScale::kScaleMin, 0, true)}, read<BlockQ4_K, read_scale_min>},
     {DType::kQ5_K, {shape(5, 256, SubScale::kScaleMin, 0, true)}, read<BlockQ5_K, read_scale_min>},
     {DType::kQ6_K, {shape(6, 256, SubScale::kPair, 32, false)}, read<BlockQ6_K, read_q6_k>},
-    {DType::kIQ1_S, i_quant(3, kIQ1Table), read<BlockIQ1_S, read_table>},
-    {DType::kIQ1_M, i_quant(3, kIQ1Table), read<BlockIQ1_M, read_table>},
-    {DType::kIQ2_XXS, i_quant(3, kIQ2Table), read<BlockIQ2_XXS, read_table>},
-    {DType::kIQ2_XS, i_quant(3, kIQ2Table), read<BlockIQ2_XS, read_table>},
-    {DType::kIQ2_S, i_quant(3, kIQ2Table), read<BlockIQ2_S, read_table>},
-    {DType::kIQ3_XXS, i_quant(4, kIQ3_XXSTable), read<BlockIQ3_XXS, read_table>},
-    {DType::kIQ3_S, i_quant(4, kIQ3_STable), read<BlockIQ3_S, read_table>},
-    {DType::kIQ4_XS, i_quant(4, kIQ4Table), read<BlockIQ4_XS, read_table>},
-    {DType::kIQ4_NL, table_layout(4, 32, kNone, kIQ4Table.values), read<BlockIQ4_NL, read_d>},
-    {DType::kMXFP4, table_layout(4, 32, kNone, kFP4Values, 1, true), read<BlockMXFP4, read_mxfp4>},
-    {DType::kNVFP4, table_layout(4, 16, kNone, kFP4Values), read<BlockNVFP4, read_nvfp4>},
+    {DType::kIQ1_S, i_quant(3, 64, kIQ1Table), read<BlockIQ1_S, read_table>},
+    {DType::kIQ1_M, i_quant(3, 64, kIQ1Table), read<BlockIQ1_M, read_table>},
+    {DType::kIQ2_XXS, i_quant(3, 64, kIQ2Table), read<BlockIQ2_XXS, read_table>},
+    {DType::kIQ2_XS, i_quant(3, 64, kIQ2Table), read<BlockIQ2_XS, read_table>},
+    {DType::kIQ2_S, i_quant(3, 64, kIQ2Table), read<BlockIQ2_S, read_table>},
+    {DType::kIQ3_XXS, i_quant(4, 32, kIQ3_XXSTable), read<BlockIQ3_XXS, read_table>},
+    {DType::kIQ3_S, i_quant(4, 32, kIQ3_STable), read<BlockIQ3_S, read_table>},
+    {DType::kIQ4_XS, i_quant(4, 0, kIQ4Table), read<BlockIQ4_XS, read_table>},
+    {DType::kIQ4_NL, table_layout(4, 32, kNone, 0, kIQ4Table.values), read<BlockIQ4_NL, read_d>},
+    {DType::kMXFP4, table_layout(4, 32, kNone, 12, kFP4Values, 1, true), read<BlockMXFP4, read_mxfp4>},
+    {DType::kNVFP4, table_layout(4, 16, kNone, 12, kFP4Values), read<BlockNVFP4, read_nvfp4>},
     {DType::kTQ1_0, kTernary, read<BlockTQ1_0, read_d>},
     {DType::kTQ2_0, kTernary, read<BlockTQ2_0, read_d>},
     {DType::kQ1_0, kTwoBits, read<BlockQ1_0, read_wide>},

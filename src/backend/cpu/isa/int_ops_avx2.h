@@ -19,8 +19,9 @@ struct IntOps {
   static constexpr bool kFastMul32 = false;
   // How linear_packed.h blocks: tiles for few rows, up to how many those are, and the block of rows and
   // vectors of outputs that many rows keep in registers.
-  static constexpr int kFewTiles[] = {1, 2, 3, 4};
+  static constexpr int kFewTiles[] = {1, 2, 3, 4, 5, 6};
   static constexpr int kFewRows = 8;
+  static constexpr int kFewAccumulators = 8;
   static constexpr int kManyRows = 4, kManyVectors = 2;
 
   static I zero() { return _mm256_setzero_si256(); }
@@ -62,6 +63,7 @@ struct IntOps {
     std::memcpy(&four, p, 4);
     return _mm256_set1_epi32(four);
   }
+  static I all8(int v) { return _mm256_set1_epi8(static_cast<char>(v)); }
   static I all16(int v) { return _mm256_set1_epi16(static_cast<int16_t>(v)); }
   static I all32(int v) { return _mm256_set1_epi32(v); }
 
@@ -70,6 +72,7 @@ struct IntOps {
   static I products_signed(I codes, I a) {
     return _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(a, codes));
   }
+  static I add8(I a, I b) { return _mm256_add_epi8(a, b); }
   static I add16(I a, I b) { return _mm256_add_epi16(a, b); }
   static I sub16(I a, I b) { return _mm256_sub_epi16(a, b); }
   static I madd16(I a, I b) { return _mm256_madd_epi16(a, b); }

@@ -22,6 +22,7 @@ struct IntOps {
   // vectors of outputs that many rows keep in registers.
   static constexpr int kFewTiles[] = {1, 2, 3, 4};
   static constexpr int kFewRows = 12;
+  static constexpr int kFewAccumulators = 8;
   static constexpr int kManyRows = 6, kManyVectors = 2;
 
   static I zero() { return _mm512_setzero_si512(); }
@@ -63,6 +64,7 @@ struct IntOps {
     std::memcpy(&four, p, 4);
     return _mm512_set1_epi32(four);
   }
+  static I all8(int v) { return _mm512_set1_epi8(static_cast<char>(v)); }
   static I all16(int v) { return _mm512_set1_epi16(static_cast<int16_t>(v)); }
   static I all32(int v) { return _mm512_set1_epi32(v); }
 
@@ -72,10 +74,9 @@ struct IntOps {
     const I negated = _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(codes), zero(), a);
     return _mm512_maddubs_epi16(_mm512_abs_epi8(codes), negated);
   }
-  static I all8(int v) { return _mm512_set1_epi8(static_cast<char>(v)); }
-  static I sub8(I a, I b) { return _mm512_sub_epi8(a, b); }
   // The low 16 bits of the products.
   static I mul16(I a, I b) { return _mm512_mullo_epi16(a, b); }
+  static I add8(I a, I b) { return _mm512_add_epi8(a, b); }
   static I add16(I a, I b) { return _mm512_add_epi16(a, b); }
   static I sub16(I a, I b) { return _mm512_sub_epi16(a, b); }
   static I madd16(I a, I b) { return _mm512_madd_epi16(a, b); }

@@ -13,14 +13,19 @@ namespace tercet::backend {
 
 template <class V, class Ops, FloatType type>
 struct FloatLinear {
-  // Rows and panels whose accumulators are in registers at once; BF16 has two chains more for each.
-  static constexpr int kRows =
-      type == FloatType::kBF16 ? (V::kManyRegisters ? 6 : 3) : (V::kManyRegisters ? 8 : 6);
+  // Rows and panels whose accumulators are in registers at once.
+  static constexpr int kRows = V::kManyRegisters ? 8 : 6;
   static constexpr int kPanels = V::kManyRegisters ? 2 : 1;
   static constexpr int kInputBytes = type == FloatType::kF32 ? 64 : 32;  // of a panel
   static constexpr int kTileRows[] = {1, 2, 3, 4, 6, 8};                 // of tiles, as far as kRows
 
+  enum class Inputs { kAll, kEven, kOdd };
+
+  template <Inputs inputs>
   static V load(const std::byte* panel, int64_t k) {
+    const auto* pairs = reinterpret_cast<const uint32_t*>(panel) + k / 2 * 16;
+    if constexpr (inputs == Inputs::kEven) return V::load_bf16_low(pairs);
+    if constexpr (inputs == Inputs::kOdd) return V::load_bf16_high(pairs);
     if constexpr (type == FloatType::kF32) return V::load(reinterpret_cast<const float*>(panel) + k * 16);
     return V::load_f16(reinterpret_cast<const uint16_t*>(panel) + k * 16);
   }
@@ -30,28 +35,15 @@ struct FloatLinear {
   static void tile(const LinearTask& task, const float* x, int64_t x_stride, int64_t row, int count,
                    int64_t panel) {
     V acc[M][P];
-    // Loops over accumulators are unrolled, all of them: an index that varies would keep them in memory.
-#pragma GCC unroll 8
-    for (int m = 0; m < M; ++m)
-#pragma GCC unroll 4
-      for (int p = 0; p < P; ++p) acc[m][p] = V::all(0);
+    clear(acc);
     const std::byte* weights[P];
     for (int p = 0; p < P; ++p) weights[p] = task.panels + (panel + p) * task.panel_stride;
     const float* rows[M];
     for (int m = 0; m < M; ++m) rows[m] = x + (row + std::min(m, count - 1)) * x_stride;
     if constexpr (type == FloatType::kBF16) {
-      add_bf16<M, P>(weights, rows, task.inputs, task.prefetch, acc);
+      add_bf16(weights, rows, task.inputs, task.prefetch, acc);
     } else {
-#pragma GCC unroll 1
-      for (int64_t k = 0; k < task.inputs; ++k) {
-        V w[P];
-#pragma GCC unroll 4
-        for (int p = 0; p < P; ++p) {
-          w[p] = load(weights[p], k);
-          if (k * kInputBytes % 64 == 0) prefetch_beyond<Ops>(weights[p] + k * kInputBytes, task.prefetch);
-        }
-        add_products<M, P>(rows, k, w, acc);
-      }
+      add_chain<Inputs::kAll>(weights, rows, 0, task.inputs, task.prefetch, acc);
     }
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m)
@@ -60,42 +52,47 @@ struct FloatLinear {
         if (m < count) store(task, row + m, panel + p, acc[m][p]);
   }
 
-  // acc[m][p] += input k of row m times w[p].
   template <int M, int P>
-  static void add_products(const float* const* rows, int64_t k, const V (&w)[P], V (&acc)[M][P]) {
+  static void clear(V (&acc)[M][P]) {
+    // Loops over accumulators are unrolled, all of them: an index that varies would keep them in memory.
 #pragma GCC unroll 8
-    for (int m = 0; m < M; ++m) {
-      const V value = V::all(rows[m][k]);
+    for (int m = 0; m < M; ++m)
 #pragma GCC unroll 4
-      for (int p = 0; p < P; ++p) acc[m][p] = fma(value, w[p], acc[m][p]);
+      for (int p = 0; p < P; ++p) acc[m][p] = V::all(0);
+  }
+
+  // acc[m][p] += those of inputs [begin, end) of row m times weights[p].
+  template <Inputs inputs, int M, int P>
+  static void add_chain(const std::byte* const* weights, const float* const* rows, int64_t begin, int64_t end,
+                        Prefetch prefetch, V (&acc)[M][P]) {
+#pragma GCC unroll 1
+    for (int64_t k = begin + (inputs == Inputs::kOdd); k < end; k += inputs == Inputs::kAll ? 1 : 2) {
+      V w[P];
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) {
+        w[p] = load<inputs>(weights[p], k);
+        if (k * kInputBytes % 64 == 0) prefetch_beyond<Ops>(weights[p] + k * kInputBytes, prefetch);
+      }
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) {
+        const V value = V::all(rows[m][k]);
+#pragma GCC unroll 4
+        for (int p = 0; p < P; ++p) acc[m][p] = fma(value, w[p], acc[m][p]);
+      }
     }
   }
 
   // As tdpbf16ps adds: per 32 inputs the even and the odd ones in a chain each, then their sum to the
-  // accumulator.
+  // accumulator. One chain behind the other, as registers hold one.
   template <int M, int P>
   static void add_bf16(const std::byte* const* weights, const float* const* rows, int64_t inputs,
                        Prefetch prefetch, V (&acc)[M][P]) {
     for (int64_t begin = 0; begin < inputs; begin += 32) {
       V even[M][P], odd[M][P];
-#pragma GCC unroll 8
-      for (int m = 0; m < M; ++m)
-#pragma GCC unroll 4
-        for (int p = 0; p < P; ++p) even[m][p] = odd[m][p] = V::all(0);
-#pragma GCC unroll 1
-      for (int64_t k = begin; k < begin + 32; k += 2) {
-        const auto pairs = [&](int p) { return reinterpret_cast<const uint32_t*>(weights[p]) + k / 2 * 16; };
-        V w[P];
-#pragma GCC unroll 4
-        for (int p = 0; p < P; ++p) {
-          w[p] = V::load_bf16_low(pairs(p));
-          prefetch_beyond<Ops>(weights[p] + k * kInputBytes, prefetch);
-        }
-        add_products<M, P>(rows, k, w, even);
-#pragma GCC unroll 4
-        for (int p = 0; p < P; ++p) w[p] = V::load_bf16_high(pairs(p));
-        add_products<M, P>(rows, k + 1, w, odd);
-      }
+      clear(even);
+      add_chain<Inputs::kEven>(weights, rows, begin, begin + 32, prefetch, even);
+      clear(odd);
+      add_chain<Inputs::kOdd>(weights, rows, begin, begin + 32, prefetch, odd);
 #pragma GCC unroll 8
       for (int m = 0; m < M; ++m)
 #pragma GCC unroll 4

@@ -15,7 +15,6 @@ namespace tercet::backend {
 template <class Ops, quant::PackedShape L>
 struct PackedLinear {
   using F = typename Ops::F;
-  using Few = FewRows<Ops, L>;
   static constexpr int kHalves = quant::kPanelRows / Ops::kRows;
   static constexpr int kBlocks = quant::kSpan / L.activation_block();
 
@@ -40,14 +39,18 @@ struct PackedLinear {
   template <int M>
   [[gnu::noinline]] static void few(const quant::PackedLayout& layout, const LinearTask& task,
                                     const QuantizedRows& x) {
+    constexpr int P = std::min(kHalves, std::max(1, Ops::kFewAccumulators / M));
     for (int64_t panel = task.panel_begin; panel < task.panel_end; ++panel) {
       for (int64_t row = 0; row < task.rows; row += M) {
-        F acc[M][kHalves];
-        Few::template panel<M>(layout, task.panels + panel * task.panel_stride, task.inputs,
-                               first_span(x, row / M), task.prefetch, acc);
         const auto rows = static_cast<int>(std::min<int64_t>(M, task.rows - row));
-        for (int m = 0; m < rows; ++m)
-          for (int half = 0; half < kHalves; ++half) store(task, row + m, panel, half, acc[m][half]);
+        for (int half = 0; half < kHalves; half += P) {
+          F acc[M][P];
+          FewRows<Ops, L, P>::template panel<M>(layout, task.panels + panel * task.panel_stride, half,
+                                                task.inputs, first_span(x, row / M),
+                                                half == 0 ? task.prefetch : Prefetch{}, acc);
+          for (int m = 0; m < rows; ++m)
+            for (int p = 0; p < P; ++p) store(task, row + m, panel, half + p, acc[m][p]);
+        }
       }
     }
   }

@@ -10,18 +10,20 @@
 
 namespace tercet::backend {
 
-// Products of a code and an int8 that a 16-bit lane can add up, two at a time.
+// Products of a code and an int8 that a 16-bit lane can add up, two at a time: a power of two, up to 8.
 template <quant::PackedShape L>
-inline constexpr int kProductsIn16Bits = L.has_table || L.bits > 6 ? 1
-                                         : L.bits == 6             ? 2
-                                         : L.bits == 5             ? 4
-                                                                   : 8;
+constexpr int products_in_16_bits() {
+  if (L.has_table && L.zero == 0) return 1;
+  const int largest_code = L.has_table ? 2 * L.zero : (1 << L.bits) - 1;
+  const int products = 32767 / (2 * 127 * largest_code);
+  return products >= 8 ? 8 : products >= 4 ? 4 : products >= 2 ? 2 : 1;
+}
 
 // Whether madd_add multiplies dot products of sixteen codes with their sub-scale, which have to fit 16 bits.
 // Where mul32 is fast, sub-blocks of 32 are multiplied once.
 template <class Ops, quant::PackedShape L>
-inline constexpr bool kSixteenIn16Bits =
-    Ops::kVnni&& kProductsIn16Bits<L> == 8 && !(Ops::kFastMul32 && L.sub_block() == 32);
+inline constexpr bool kSixteenIn16Bits = Ops::kVnni&& products_in_16_bits<L>() == 8 &&
+                                         !(Ops::kFastMul32 && L.sub_block() == 32);
 
 // A tile of M rows of activations, at a span (QuantizedRows).
 struct TileSpan {
@@ -30,12 +32,12 @@ struct TileSpan {
   const int32_t* sums;
 };
 
-template <class Ops, quant::PackedShape L>
+// P vectors of a panel's outputs at once.
+template <class Ops, quant::PackedShape L, int P>
 struct FewRows {
   using I = typename Ops::I;
   using F = typename Ops::F;
   using Codes = PackedCodes<Ops, L>;
-  static constexpr int P = quant::kPanelRows / Ops::kRows;  // vectors of outputs
   static constexpr int kVectorBytes = Ops::kRows * 4;
 
   // Codes of group g of the chunk at `chunk`, for all rows of the panel.
@@ -70,7 +72,7 @@ struct FewRows {
   template <int M, int kBegin, int kEnd, class Factor>
   static void add_scaled_dots16(const std::byte* chunk, I table, const int8_t* q, const Factor& factor,
                                 I (&acc)[M][P]) {
-    constexpr int kStep = std::min(kProductsIn16Bits<L>, kEnd - kBegin);
+    constexpr int kStep = std::min(products_in_16_bits<L>(), kEnd - kBegin);
 #pragma GCC unroll 8
     for (int begin = kBegin; begin < kEnd; begin += kStep) {
       I sum16[M][P];
@@ -215,13 +217,14 @@ struct FewRows {
   }
 
   template <int M>
-  static void span_256(const quant::PackedLayout& layout, const std::byte* span, I table, TileSpan x,
-                       Prefetch prefetch, F (&acc)[M][P]) {
+  static void span_256(const quant::PackedLayout& layout, const std::byte* span, int first, I table,
+                       TileSpan x, Prefetch prefetch, F (&acc)[M][P]) {
     constexpr quant::SpanOffsets at = quant::span_offsets(L, 8);
     I isum[M][P];
     clear<M>(isum);
-    if constexpr (!L.has_min) add_pairs<M>(span + at.sub, x, isum);
-    add_span<M>(span, table, x, prefetch, isum);
+    const std::byte* lanes = span + first * kVectorBytes;
+    if constexpr (!L.has_min) add_pairs<M>(lanes + at.sub, x, isum);
+    add_span<M>(lanes, table, x, prefetch, isum);
     F t[M][P];
 #pragma GCC unroll 8
     for (int m = 0; m < M; ++m)
@@ -230,15 +233,15 @@ struct FewRows {
     I msum[M][P];
     if constexpr (L.has_min) {
       clear<M>(msum);
-      add_pairs<M>(span + at.sub, x, msum);
+      add_pairs<M>(lanes + at.sub, x, msum);
     }
 #pragma GCC unroll 2
     for (int p = 0; p < P; ++p) {
-      const F d = Codes::load_d(layout, span + at.d, 0, p);
+      const F d = Codes::load_d(layout, span + at.d, 0, first + p);
 #pragma GCC unroll 8
       for (int m = 0; m < M; ++m) {
         if constexpr (L.has_min) {
-          const F minimum = Codes::load_m(span + at.m, 0, p);
+          const F minimum = Codes::load_m(span + at.m, 0, first + p);
           t[m][p] = Ops::fmsub(d, t[m][p], Ops::mul(minimum, Ops::to_float(msum[m][p])));
         } else {
           t[m][p] = Ops::mul(d, t[m][p]);
@@ -250,8 +253,8 @@ struct FewRows {
 
   // Groups [kBegin, kEnd) of chunk c, which are float block `block`.
   template <int M, int kBegin, int kEnd>
-  static void block_32(const quant::PackedLayout& layout, const std::byte* span, const quant::SpanOffsets& at,
-                       I table, int c, int block, TileSpan x, F (&acc)[M][P]) {
+  static void block_32(const quant::PackedLayout& layout, const std::byte* span, int first,
+                       const quant::SpanOffsets& at, I table, int c, int block, TileSpan x, F (&acc)[M][P]) {
     const int32_t* sums = x.sums + c * M;
     // A word of sums is a pair: of groups 0 to 3 and 4 to 7.
     const I bias = kEnd - kBegin == 8 ? Ops::all16(-Codes::kBias)
@@ -265,16 +268,16 @@ struct FewRows {
 #pragma GCC unroll 2
       for (int p = 0; p < P; ++p) isum[m][p] = start;
     }
-    add_dots<M, kBegin, kEnd>(span + c * L.bits * 64, table, x.q + c * 32 * M, isum);
+    add_dots<M, kBegin, kEnd>(span + c * L.bits * 64 + first * kVectorBytes, table, x.q + c * 32 * M, isum);
 #pragma GCC unroll 2
     for (int p = 0; p < P; ++p) {
-      const F d = Codes::load_d(layout, span + at.d, block, p);
+      const F d = Codes::load_d(layout, span + at.d, block, first + p);
 #pragma GCC unroll 8
       for (int m = 0; m < M; ++m) {
         F t = Ops::to_float(isum[m][p]);
         if constexpr (L.has_min) {
           const I sum = Ops::madd_add(Ops::zero(), Ops::all16(1), Ops::broadcast4(sums + m));
-          t = Ops::fmsub(d, t, Ops::mul(Codes::load_m(span + at.m, block, p), Ops::to_float(sum)));
+          t = Ops::fmsub(d, t, Ops::mul(Codes::load_m(span + at.m, block, first + p), Ops::to_float(sum)));
         } else {
           t = Ops::mul(d, t);
         }
@@ -284,25 +287,25 @@ struct FewRows {
   }
 
   template <int M>
-  static void span_32(const quant::PackedLayout& layout, const std::byte* span, int chunks, I table,
-                      TileSpan x, Prefetch prefetch, F (&acc)[M][P]) {
+  static void span_32(const quant::PackedLayout& layout, const std::byte* span, int first, int chunks,
+                      I table, TileSpan x, Prefetch prefetch, F (&acc)[M][P]) {
     const quant::SpanOffsets at = quant::span_offsets(L, chunks);
 #pragma GCC unroll 1
     for (int c = 0; c < chunks; ++c) {
       prefetch_share(span, c, prefetch);
       if constexpr (L.block == 32) {
-        block_32<M, 0, 8>(layout, span, at, table, c, c, x, acc);
+        block_32<M, 0, 8>(layout, span, first, at, table, c, c, x, acc);
       } else {
-        block_32<M, 0, 4>(layout, span, at, table, c, 2 * c, x, acc);
-        block_32<M, 4, 8>(layout, span, at, table, c, 2 * c + 1, x, acc);
+        block_32<M, 0, 4>(layout, span, first, at, table, c, 2 * c, x, acc);
+        block_32<M, 4, 8>(layout, span, first, at, table, c, 2 * c + 1, x, acc);
       }
     }
   }
 
-  // Outputs of one panel for one tile.
+  // Outputs of one panel for one tile: vectors [first, first + P).
   template <int M>
-  static void panel(const quant::PackedLayout& layout, const std::byte* span, int64_t inputs, TileSpan x,
-                    Prefetch prefetch, F (&acc)[M][P]) {
+  static void panel(const quant::PackedLayout& layout, const std::byte* span, int first, int64_t inputs,
+                    TileSpan x, Prefetch prefetch, F (&acc)[M][P]) {
     constexpr int kBlocks = quant::kSpan / L.activation_block();
     const I table = Codes::load_table(layout);
     for (int m = 0; m < M; ++m)
@@ -310,9 +313,9 @@ struct FewRows {
     for (int64_t s = 0; s < quant::num_spans(inputs); ++s) {
       const int chunks = quant::span_chunks(inputs, s);
       if constexpr (L.block == quant::kSpan) {
-        span_256<M>(layout, span, table, x, prefetch, acc);
+        span_256<M>(layout, span, first, table, x, prefetch, acc);
       } else {
-        span_32<M>(layout, span, chunks, table, x, prefetch, acc);
+        span_32<M>(layout, span, first, chunks, table, x, prefetch, acc);
       }
       span += quant::span_offsets(L, chunks).size;
       x.q += quant::kSpan * M;

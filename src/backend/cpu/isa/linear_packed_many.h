@@ -236,7 +236,7 @@ template <class Ops, quant::PackedShape L>
 struct Widen {
   using Codes = PackedCodes<Ops, L>;
   static constexpr int in_16_bits() {
-    if (!Ops::kVnni) return kProductsIn16Bits<L>;
+    if (!Ops::kVnni) return products_in_16_bits<L>();
     return Codes::kHasSub && kSixteenIn16Bits<Ops, L> ? 8 : 0;
   }
   static constexpr WideKind kKind = {L.block, Codes::kHasSub ? L.sub_block() : 0, L.has_min,

@@ -77,7 +77,7 @@ struct TiledLinear {
 #pragma GCC unroll 8
       for (int g = 0; g < 8; ++g) {
         I code = Codes::group(span + c * at.codes_per_chunk, table, g);
-        if constexpr (L.zero != 0) code = Ops::sub8(code, Ops::all8(L.zero));
+        if constexpr (L.zero != 0) code = Ops::add8(code, Ops::all8(-L.zero));
         store_group(code, scales[Codes::kHasSub ? (c * 8 + g) * 4 / L.sub_block() : 0], c * 8 + g, out);
       }
     }

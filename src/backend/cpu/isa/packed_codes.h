@@ -16,7 +16,7 @@ template <class Ops, quant::PackedShape L>
 struct PackedCodes {
   using I = typename Ops::I;
   using F = typename Ops::F;
-  static constexpr bool kSigned = L.bits == 8 || L.has_table;
+  static constexpr bool kSigned = L.bits == 8 || (L.has_table && L.zero == 0);
   static constexpr int kBias = L.zero + (kSigned && Ops::kVnni ? 128 : 0);
   static constexpr bool kHasSub = L.sub != quant::SubScale::kNone;
   static constexpr int kChunksPerQuad = L.sub_block() / 8;  // a quad is a word of four sub-scales
@@ -26,6 +26,7 @@ struct PackedCodes {
   static I load_table(const quant::PackedLayout& layout) {
     if constexpr (!L.has_table) return Ops::zero();
     const I table = Ops::repeat16(layout.table);
+    if constexpr (!kSigned) return Ops::add8(table, Ops::all8(L.zero));
     return Ops::kVnni ? Ops::flip_sign_bits(table) : table;
   }
 
