@@ -14,26 +14,31 @@ namespace {
 
 // Elements that make a piece of an element-wise loop worth handing to a thread.
 constexpr int64_t kPieceElements = 16384;
-// Weight bytes of a piece of a linear layer: large enough to stream, small enough to even out.
+// Weight bytes of a piece of a linear layer: large enough to stream.
 constexpr int64_t kPieceBytes = 128 << 10;
 // With no more rows a layer only waits for weights.
 constexpr int64_t kReadBoundRows = 3;
 // With more rows it is bound by arithmetic.
 constexpr int64_t kFewRows = 16;
-// Panels that share the activation rows of a block while those are in the cache.
-constexpr int64_t kPanelsPerPiece = 8;
+// Panels that share the activation rows of a block while those are in the cache, and those that kernels for
+// many rows take at once.
+constexpr int64_t kPanelsPerPiece = 8, kPanelsAtOnce = 2;
+// With so many pieces threads end together, whatever the number of panels.
+constexpr int64_t kPiecesPerThread = 8;
 
 const CpuWeight& cpu(const Weight& weight) { return static_cast<const CpuWeight&>(weight); }
 const CpuRoutes& cpu(const Routes& routes) { return static_cast<const CpuRoutes&>(routes); }
 CpuRoutes& cpu(Routes& routes) { return static_cast<CpuRoutes&>(routes); }
 const CpuKvStore& cpu(const KvStore& store) { return static_cast<const CpuKvStore&>(store); }
 
-int64_t linear_grain(const CpuWeight& weight, int64_t rows) {
-  if (rows > kFewRows) return kPanelsPerPiece;
-  return std::max<int64_t>(1, kPieceBytes / weight.panel_stride());
-}
-
 }  // namespace
+
+int64_t linear_grain(int64_t panels, int64_t panel_bytes, int64_t rows, int num_threads) {
+  const int64_t fair = panels / (kPiecesPerThread * num_threads);
+  if (rows > kFewRows)
+    return std::clamp(fair / kPanelsAtOnce * kPanelsAtOnce, kPanelsAtOnce, kPanelsPerPiece);
+  return std::max<int64_t>(1, std::min(fair, kPieceBytes / panel_bytes));
+}
 
 void CpuStream::QuantizedStorage::reserve(int64_t rows, int64_t cols, int block) {
   const int64_t scales = rows * (cols / block), codes = rows * cols / 4;  // in words
@@ -156,7 +161,7 @@ void CpuStream::add_pieces(LinearInput& in, const LinearTerm& term) {
     if (piece.rows == 0) continue;
     piece.weight = factor(in, weight, term.bias, group);
     if (term.up != nullptr) piece.up = factor(in, *term.up, term.up_bias, group);
-    const int64_t grain = linear_grain(weight, piece.rows);
+    const int64_t grain = linear_grain(panels, weight.panel_stride(), piece.rows, threads_.num_threads());
     for (int64_t panel = 0; panel < panels; panel += grain) {
       piece.panel_begin = panel;
       piece.panel_end = std::min(panel + grain, panels);

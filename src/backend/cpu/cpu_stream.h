@@ -14,6 +14,10 @@
 
 namespace tercet::backend {
 
+// Panels of a piece of a linear layer over `rows` rows: as many as share work, yet no more than leave each
+// thread its part of the layer.
+int64_t linear_grain(int64_t panels, int64_t panel_bytes, int64_t rows, int num_threads);
+
 class CpuStream final : public Stream {
  public:
   CpuStream(const Kernels& kernels, ThreadPool& threads)

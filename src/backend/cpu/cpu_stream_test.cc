@@ -6,6 +6,7 @@
 #include <random>
 
 #include "backend/cpu/cpu_device.h"
+#include "backend/cpu/cpu_stream.h"
 #include "base/float16.h"
 
 namespace tercet::backend {
@@ -271,6 +272,25 @@ std::vector<Isa> available_isas() {
 }
 INSTANTIATE_TEST_SUITE_P(Isa, StreamTest, testing::ValuesIn(available_isas()),
                          [](const auto& info) { return std::string(isa_name(info.param)); });
+
+TEST(LinearGrain, LeavesEachThreadItsPartOfALayer) {
+  constexpr int64_t kPanelBytes = 13824;  // Q4_K of 1536 inputs
+  for (const int64_t rows : {1, 16, 17, 512}) {
+    const int64_t step = rows > 16 ? 2 : 1;
+    for (const int64_t panels : {36, 40, 56, 96, 256, 304, 560}) {
+      for (const int threads : {1, 2, 3, 4, 8, 16, 32}) {
+        const int64_t grain = linear_grain(panels, kPanelBytes, rows, threads);
+        EXPECT_EQ(grain % step, 0);
+        const int64_t pieces = (panels + grain - 1) / grain;
+        const int64_t most = (pieces + threads - 1) / threads * grain;  // panels of the thread that has most
+        // A piece more than its part, where pieces are as small as can be; else an eighth more.
+        const double part = static_cast<double>(panels) / threads;
+        EXPECT_LE(static_cast<double>(most), grain == step ? part + static_cast<double>(step) : part * 1.125)
+            << panels << " panels, " << threads << " threads, " << rows << " rows: " << grain;
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tercet::backend
