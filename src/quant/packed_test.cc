@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -80,6 +81,12 @@ std::vector<DType> packed_types() {
 
 INSTANTIATE_TEST_SUITE_P(Formats, Packed, testing::ValuesIn(packed_types()),
                          [](const auto& info) { return std::string(dtype_name(info.param)); });
+
+TEST_P(Packed, NoValueOfATableIsLargerThanItsZero) {
+  const PackedLayout& layout = *packed_layout(GetParam());
+  if (!layout.has_table || layout.zero == 0) return;
+  for (int code = 0; code < 16; ++code) EXPECT_LE(std::abs(layout.table[code]), layout.zero);
+}
 
 TEST(Packed, EveryTypeWithRealValuesIsPackedOrFloat) {
   for (const DTypeInfo& info : dtype_table())

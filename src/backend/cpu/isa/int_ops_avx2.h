@@ -17,8 +17,8 @@ struct IntOps {
   static constexpr int kRows = 8;
   static constexpr bool kVnni = false;
   static constexpr bool kFastMul32 = false;
-  // How linear_packed.h blocks: tiles for few rows, up to how many those are, and the block of rows and
-  // vectors of outputs that many rows keep in registers.
+  // How linear_packed.h blocks: tiles for few rows, up to how many those are, up to how many rows times
+  // vectors of outputs a tile has (if it can), and the block of them that many rows keep in registers.
   static constexpr int kFewTiles[] = {1, 2, 3, 4, 5, 6};
   static constexpr int kFewRows = 8;
   static constexpr int kFewAccumulators = 8;

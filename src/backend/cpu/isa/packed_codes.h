@@ -78,7 +78,9 @@ struct PackedCodes {
   };
   static Pairs pair_quad(const std::byte* sub, int quad) {
     if constexpr (L.sub == quant::SubScale::kPair) {
-      constexpr int kShift = std::countr_zero(static_cast<unsigned>(kBias == 0 ? 1 : kBias));
+      constexpr auto kFactor = static_cast<unsigned>(kBias == 0 ? 1 : kBias);
+      static_assert(std::has_single_bit(kFactor));
+      constexpr int kShift = std::countr_zero(kFactor);
       const I words = Ops::load(sub + quad * 64);
       const auto times_bias = [](I v) { return Ops::sub16(Ops::zero(), Ops::shift_left16(v, kShift)); };
       return {times_bias(Ops::shift_right16_signed(Ops::shift_left16(words, 8), 8)),
