@@ -239,8 +239,14 @@ struct Widen {
     if (!Ops::kVnni) return products_in_16_bits<L>();
     return Codes::kHasSub && kSixteenIn16Bits<Ops, L> ? 8 : 0;
   }
-  static constexpr WideKind kKind = {L.block, Codes::kHasSub ? L.sub_block() : 0, L.has_min,
-                                     !Ops::kVnni && Codes::kSigned, in_16_bits()};
+  // Products in 16 bits are multiplied with something anyway, and GCC 12 (-ftree-pre) puts those of one sum
+  // after the other where it is always 1: so whole spans have sub-scales, of 1.
+  static constexpr bool kHasOnes = L.block == quant::kSpan && !Codes::kHasSub && !Ops::kVnni;
+  static constexpr WideKind kKind = {L.block,
+                                     Codes::kHasSub ? L.sub_block()
+                                     : kHasOnes     ? 32
+                                                    : 0,
+                                     L.has_min, !Ops::kVnni && Codes::kSigned, in_16_bits()};
   using Rows = ManyRows<Ops, kKind>;
 
   // The rows of half `half` of a panel's span, as vector p.
@@ -264,6 +270,7 @@ struct Widen {
       out.num_pairs = 4;
       out.pair_sums = 8;
       for (int i = 0; i < 4; ++i) out.pairs[i][p] = out.bias;
+      for (int i = 0; kHasOnes && i < quant::kSpan / 32; ++i) out.scales[i][p] = Ops::all16(1);
     }
   }
 
