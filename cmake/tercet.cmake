@@ -1,11 +1,12 @@
 # One library per folder of src/, its tests beside it.
 #
-#   tercet_library(NAME [SEPARATE] DEPENDS folder... LINK package-target...)
+#   tercet_library(NAME DEPENDS folder... LINK package-target...)
 #
 # builds every *.cc of src/NAME into the library tercet_NAME, the *_test.cc files into tercet_NAME_test (label "unit"),
 # the *_slow_test.cc files into tercet_NAME_slow_test (label "slow"), and each *_fuzz.cc into a libFuzzer target when
-# TERCET_FUZZ is on. Presets that build everything compile several files of a library at once, unless it is SEPARATE;
-# the debug preset never does, so that a missing include shows. A file below a folder isa/X/ is compiled for instruction set X by the folder's own CMakeLists.txt.
+# TERCET_FUZZ is on. Presets that build everything compile several files of a library or test at once, so names in the
+# anonymous namespaces of a folder differ; the debug preset never does, so that a missing include shows. A file below a
+# folder isa/X/ is compiled for instruction set X by the folder's own CMakeLists.txt.
 
 set(TERCET_TEST_DATA ${PROJECT_SOURCE_DIR}/tests/data)
 
@@ -32,14 +33,13 @@ function(tercet_test target label)
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE TERCET_TEST_DATA="${TERCET_TEST_DATA}")
-  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   target_precompile_headers(${target} REUSE_FROM tercet_test_headers)
   target_compile_options(${target} PRIVATE ${TERCET_O1_OPTIONS})
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${label} TIMEOUT 1200)
 endfunction()
 
 function(tercet_library name)
-  cmake_parse_arguments(ARG "SEPARATE" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/isa/|/emulated/")
   set(tests ${sources})
@@ -55,9 +55,6 @@ function(tercet_library name)
   if(sources)
     add_library(tercet_${name} STATIC ${sources})
     target_precompile_headers(tercet_${name} REUSE_FROM tercet_headers)
-    if(ARG_SEPARATE)
-      set_target_properties(tercet_${name} PROPERTIES UNITY_BUILD OFF)
-    endif()
     set(scope PUBLIC)
   else()
     add_library(tercet_${name} INTERFACE)

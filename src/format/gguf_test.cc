@@ -150,7 +150,7 @@ struct HostileCase {
   const char* error;  // part of the message; nullptr: a reader accepts the bytes
 };
 
-constexpr HostileCase kHostile[] = {
+constexpr HostileCase kHostileFiles[] = {
     {"valid_llama", nullptr},
     {"valid_nan_row", nullptr},
     {"empty", "the file ends inside the magic number"},
@@ -224,7 +224,7 @@ constexpr HostileCase kHostile[] = {
 };
 
 TEST_F(GgufTest, HostileFilesEndInAClearError) {
-  for (const auto& [name, error] : kHostile) {
+  for (const auto& [name, error] : kHostileFiles) {
     const std::string path = kData + "/hostile/" + name + ".gguf";
     const auto file = GgufFile::open(path);
     if (error == nullptr) {
@@ -240,7 +240,7 @@ TEST_F(GgufTest, HostileFilesEndInAClearError) {
 TEST_F(GgufTest, HostileTableNamesEveryFile) {
   for (const auto& item : fs::directory_iterator(kData + "/hostile")) {
     if (item.path().extension() != ".gguf") continue;
-    const bool listed = std::any_of(std::begin(kHostile), std::end(kHostile),
+    const bool listed = std::any_of(std::begin(kHostileFiles), std::end(kHostileFiles),
                                     [&](const HostileCase& c) { return item.path().stem() == c.file; });
     EXPECT_TRUE(listed) << item.path();
   }

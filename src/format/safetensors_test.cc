@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-const std::string kHostile = std::string(TERCET_TEST_DATA) + "/hostile/";
+const std::string kHostileFolder = std::string(TERCET_TEST_DATA) + "/hostile/";
 
 class SafetensorsTest : public testing::Test {
  protected:
@@ -50,13 +50,13 @@ class SafetensorsTest : public testing::Test {
   fs::path folder_;
 };
 
-struct HostileCase {
+struct HostileSafetensorsCase {
   const char* file;
   const char* error;  // part of the message; nullptr: must load
 };
-void PrintTo(const HostileCase& c, std::ostream* os) { *os << c.file; }
+void PrintTo(const HostileSafetensorsCase& c, std::ostream* os) { *os << c.file; }
 
-constexpr HostileCase kHostileCases[] = {
+constexpr HostileSafetensorsCase kHostileCases[] = {
     {"valid", nullptr},
     {"valid_nan_row", nullptr},
     {"st_zero_size_tensor", nullptr},
@@ -94,11 +94,11 @@ constexpr HostileCase kHostileCases[] = {
     {"st_metadata_not_string", "__metadata__ holds the number"},
 };
 
-class HostileSafetensors : public testing::TestWithParam<HostileCase> {};
+class HostileSafetensors : public testing::TestWithParam<HostileSafetensorsCase> {};
 
 TEST_P(HostileSafetensors, EndsAsItsReadmeSays) {
   const auto& [name, error] = GetParam();
-  const std::string path = kHostile + name + ".safetensors";
+  const std::string path = kHostileFolder + name + ".safetensors";
   const auto file = SafetensorsFile::open(path);
   if (error == nullptr) {
     EXPECT_TRUE(file.ok()) << file.error().to_string();
@@ -113,16 +113,17 @@ INSTANTIATE_TEST_SUITE_P(Files, HostileSafetensors, testing::ValuesIn(kHostileCa
                          [](const auto& info) { return std::string(info.param.file); });
 
 TEST_F(SafetensorsTest, HostileTableNamesEveryFile) {
-  for (const auto& item : fs::directory_iterator(kHostile)) {
+  for (const auto& item : fs::directory_iterator(kHostileFolder)) {
     if (item.path().extension() != ".safetensors") continue;
-    const bool listed = std::any_of(std::begin(kHostileCases), std::end(kHostileCases),
-                                    [&](const HostileCase& c) { return item.path().stem() == c.file; });
+    const bool listed =
+        std::any_of(std::begin(kHostileCases), std::end(kHostileCases),
+                    [&](const HostileSafetensorsCase& c) { return item.path().stem() == c.file; });
     EXPECT_TRUE(listed) << item.path();
   }
 }
 
 TEST_F(SafetensorsTest, ReadsTypesShapesAndBytes) {
-  const auto file = SafetensorsFile::open(kHostile + "valid.safetensors");
+  const auto file = SafetensorsFile::open(kHostileFolder + "valid.safetensors");
   ASSERT_TRUE(file.ok());
   ASSERT_EQ(file->tensors().size(), 2u);
   const SafetensorsTensor* a = file->find("a");
@@ -136,7 +137,7 @@ TEST_F(SafetensorsTest, ReadsTypesShapesAndBytes) {
 
 // A file cut anywhere is an error, never a crash.
 TEST_F(SafetensorsTest, EveryTruncationIsAnError) {
-  const std::string whole = *read_file(kHostile + "valid.safetensors");
+  const std::string whole = *read_file(kHostileFolder + "valid.safetensors");
   for (size_t size = 0; size < whole.size(); ++size) {
     const std::string cut = whole.substr(0, size);
     EXPECT_FALSE(SafetensorsFile::open_bytes(std::as_bytes(std::span(cut)), "memory").ok()) << size;
@@ -145,7 +146,7 @@ TEST_F(SafetensorsTest, EveryTruncationIsAnError) {
 
 // Headers changed at random places, by bytes that JSON is made of: whatever opens can be read whole.
 TEST_F(SafetensorsTest, RandomHeadersFailOrCanBeReadWhole) {
-  const std::string whole = *read_file(kHostile + "valid.safetensors");
+  const std::string whole = *read_file(kHostileFolder + "valid.safetensors");
   constexpr std::string_view kAlphabet = "{}[]\",:0123456789-eE.abFI \\utrnl";
   std::mt19937 random(7);
   int opened = 0;

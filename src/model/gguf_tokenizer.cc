@@ -24,7 +24,6 @@ using format::Metadata;
 using nlohmann::json;
 using text::TokenType;
 
-constexpr const char* kPrefixMark = "▁";
 // The score of tokens that no merge makes: below any place in a list of merges.
 constexpr float kUnreachable = -1e7f;
 // The pre-tokenizers that most models have, tried before the others.
@@ -206,7 +205,7 @@ Status tokenizer_to_gguf(const std::string& folder, int64_t vocab_size, const st
   out.set("tokenizer.ggml.scores", std::span<const float>(scores));
   const auto prefixed = original.tokenizer.encode("a");
   out.set("tokenizer.ggml.add_space_prefix",
-          !prefixed.empty() && vocab.tokens[static_cast<size_t>(prefixed[0])].starts_with(kPrefixMark));
+          !prefixed.empty() && vocab.tokens[static_cast<size_t>(prefixed[0])].starts_with("▁"));
   out.set("tokenizer.ggml.pre", "default");
   TERCET_ASSIGN(const text::ModelText made, text_from_metadata(out, {}));
   const std::string difference = tokenizer_difference(made.tokenizer, original.tokenizer);

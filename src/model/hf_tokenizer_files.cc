@@ -23,7 +23,7 @@ using text::TokenType;
 
 constexpr const char* kPrefixMark = "▁";
 
-struct Vocab {
+struct GgufVocab {
   std::vector<std::string_view> tokens;
   std::vector<int64_t> types;
 
@@ -37,8 +37,8 @@ Error unsupported(const Metadata& metadata, std::string message) {
   return {ErrorCode::kUnsupported, std::move(message), metadata.source()};
 }
 
-Result<Vocab> read_vocab(const Metadata& metadata) {
-  Vocab vocab;
+Result<GgufVocab> read_vocab(const Metadata& metadata) {
+  GgufVocab vocab;
   TERCET_ASSIGN(vocab.tokens, metadata.get_strings("tokenizer.ggml.tokens"));
   if (metadata.has("tokenizer.ggml.token_type")) {
     TERCET_ASSIGN(vocab.types, metadata.get_ints("tokenizer.ggml.token_type"));
@@ -51,7 +51,7 @@ Result<Vocab> read_vocab(const Metadata& metadata) {
                metadata.source()};
 }
 
-ordered_json added_tokens(const Vocab& vocab) {
+ordered_json added_tokens(const GgufVocab& vocab) {
   ordered_json added = ordered_json::array();
   for (size_t id = 0; id < vocab.tokens.size(); ++id) {
     const bool is_unknown = vocab.types[id] == static_cast<int64_t>(TokenType::kUnknown);
@@ -68,7 +68,7 @@ ordered_json added_tokens(const Vocab& vocab) {
   return added;
 }
 
-ordered_json vocab_json(const Vocab& vocab, bool with_added) {
+ordered_json vocab_json(const GgufVocab& vocab, bool with_added) {
   ordered_json tokens = ordered_json::object();
   // Appended, since operator[] looks through all that is there.
   auto& object = tokens.get_ref<ordered_json::object_t&>();
@@ -84,7 +84,7 @@ ordered_json byte_level(bool use_regex) {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", use_regex}};
 }
 
-Result<ordered_json> byte_level_tokenizer(const Metadata& metadata, const Vocab& vocab) {
+Result<ordered_json> byte_level_tokenizer(const Metadata& metadata, const GgufVocab& vocab) {
   TERCET_ASSIGN(const std::string_view name, metadata.get_string_or("tokenizer.ggml.pre", "default"));
   text::PreTokenizer pre;
   if (!text::find_pre_tokenizer(name, pre) || pre.escapes_spaces || pre.characters)
@@ -120,7 +120,7 @@ Result<ordered_json> byte_level_tokenizer(const Metadata& metadata, const Vocab&
 }
 
 // Every way to make a token of two others, the best scored token first: what SentencePiece would merge.
-std::vector<std::string> merges_of(const Vocab& vocab, const std::vector<double>& scores) {
+std::vector<std::string> merges_of(const GgufVocab& vocab, const std::vector<double>& scores) {
   std::map<std::string_view, size_t> ids;
   for (size_t id = 0; id < vocab.tokens.size(); ++id)
     if (vocab.types[id] == static_cast<int64_t>(TokenType::kNormal)) ids.emplace(vocab.tokens[id], id);
@@ -144,7 +144,7 @@ std::vector<std::string> merges_of(const Vocab& vocab, const std::vector<double>
   return merges;
 }
 
-Result<ordered_json> sentence_piece_tokenizer(const Metadata& metadata, const Vocab& vocab) {
+Result<ordered_json> sentence_piece_tokenizer(const Metadata& metadata, const GgufVocab& vocab) {
   TERCET_ASSIGN(const auto scores, metadata.get_floats("tokenizer.ggml.scores"));
   TERCET_ASSIGN(const bool prefix, metadata.get_bool_or("tokenizer.ggml.add_space_prefix", true));
   if (scores.size() != vocab.tokens.size())
@@ -204,7 +204,7 @@ ordered_json template_of(const text::Tokenizer& tokenizer, bool with_eos) {
 Result<TokenizerFiles> tokenizer_from_gguf(const Metadata& metadata) {
   TERCET_ASSIGN(const text::ModelText original, text_from_metadata(metadata, {}));
   TERCET_ASSIGN(const std::string_view kind, metadata.get_string("tokenizer.ggml.model"));
-  TERCET_ASSIGN(const Vocab vocab, read_vocab(metadata));
+  TERCET_ASSIGN(const GgufVocab vocab, read_vocab(metadata));
   if (kind != "gpt2" && kind != "llama")
     return unsupported(metadata,
                        fmt::format("tokenizers of the kind {} cannot be written", format::quote(kind)));

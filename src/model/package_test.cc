@@ -23,14 +23,14 @@ Status load(const std::string& path) {
   return {};
 }
 
-struct Case {
+struct HostileCase {
   const char* file;
   const char* says;  // part of the message
 };
-void PrintTo(const Case& c, std::ostream* os) { *os << c.file; }
+void PrintTo(const HostileCase& c, std::ostream* os) { *os << c.file; }
 
 // The files that the reader accepts and the loader must refuse (tests/data/hostile/README.md).
-class HostileModel : public testing::TestWithParam<Case> {};
+class HostileModel : public testing::TestWithParam<HostileCase> {};
 
 TEST_P(HostileModel, IsRefusedWithItsFault) {
   const std::string path = hostile(GetParam().file);
@@ -43,19 +43,20 @@ TEST_P(HostileModel, IsRefusedWithItsFault) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, HostileModel,
-    testing::Values(Case{"shape_mismatch", "blk.0.attn_k.weight"},
-                    Case{"hp_block_count_2147483648", "layers"}, Case{"hp_block_count_0", "layers"},
-                    Case{"hp_embedding_length_0", "width"},
-                    Case{"hp_attention_head_count_0", "attention heads"},
-                    Case{"hp_attention_head_count_kv_0", "KV head count"},
-                    Case{"hp_attention_head_count_3", "attention heads"},
-                    Case{"hp_feed_forward_length_4294967295", "feed-forward length"},
-                    Case{"hp_rope_dimension_count_7", "rotary dimension count"},
-                    Case{"hp_block_count_string", "llama.block_count"}, Case{"hp_eps_nan", "epsilon"},
-                    Case{"missing_tensor", "blk.0.ffn_up.weight"},
-                    Case{"missing_architecture", "general.architecture"},
-                    Case{"unknown_architecture", "llamalamma"}, Case{"bos_out_of_range", "bos_token_id"},
-                    Case{"scores_too_short", "tokenizer.ggml.scores"}, Case{"byte_token_bad", "<0x-1>"}),
+    testing::Values(
+        HostileCase{"shape_mismatch", "blk.0.attn_k.weight"},
+        HostileCase{"hp_block_count_2147483648", "layers"}, HostileCase{"hp_block_count_0", "layers"},
+        HostileCase{"hp_embedding_length_0", "width"},
+        HostileCase{"hp_attention_head_count_0", "attention heads"},
+        HostileCase{"hp_attention_head_count_kv_0", "KV head count"},
+        HostileCase{"hp_attention_head_count_3", "attention heads"},
+        HostileCase{"hp_feed_forward_length_4294967295", "feed-forward length"},
+        HostileCase{"hp_rope_dimension_count_7", "rotary dimension count"},
+        HostileCase{"hp_block_count_string", "llama.block_count"}, HostileCase{"hp_eps_nan", "epsilon"},
+        HostileCase{"missing_tensor", "blk.0.ffn_up.weight"},
+        HostileCase{"missing_architecture", "general.architecture"},
+        HostileCase{"unknown_architecture", "llamalamma"}, HostileCase{"bos_out_of_range", "bos_token_id"},
+        HostileCase{"scores_too_short", "tokenizer.ggml.scores"}, HostileCase{"byte_token_bad", "<0x-1>"}),
     [](const auto& info) { return std::string(info.param.file); });
 
 TEST(Package, LoadsTheCompleteTinyModel) {

@@ -58,18 +58,20 @@ Agreement compare(DecoderHarness& harness, const std::string& reference_name) {
   return agreement;
 }
 
-struct Case {
+struct ReferenceCase {
   const char* model;
   const char* reference;
   bool hook;                     // F32 activations and KV
   double max_listed_difference;  // 1.15 times llama.cpp's (tests/data/reference/README.md)
 };
-void PrintTo(const Case& c, std::ostream* os) { *os << c.model << (c.hook ? " in F32" : " as shipped"); }
+void PrintTo(const ReferenceCase& c, std::ostream* os) {
+  *os << c.model << (c.hook ? " in F32" : " as shipped");
+}
 
-class Reference : public testing::TestWithParam<Case> {};
+class Reference : public testing::TestWithParam<ReferenceCase> {};
 
 TEST_P(Reference, AgreesWithFloat32) {
-  const Case& c = GetParam();
+  const ReferenceCase& c = GetParam();
   const std::string path = test_model(c.model);
   if (path.empty())
     GTEST_SKIP() << "tercet pull " << c.model << " and set TERCET_MODELS to the folder it names";
@@ -91,14 +93,14 @@ TEST_P(Reference, AgreesWithFloat32) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Reference,
-                         testing::Values(Case{"smollm2-135m", "smollm2-135m", true, 0},
-                                         Case{"smollm2-135m", "smollm2-135m", false, 1.15 * 0.091},
-                                         Case{"gemma3-270m", "gemma3-270m", true, 0},
-                                         Case{"gemma3-270m", "gemma3-270m", false, 1.15 * 0.115},
-                                         Case{"qwen2.5-coder-0.5b", "q05", true, 0},
-                                         Case{"qwen2.5-coder-0.5b", "q05", false, 1.15 * 0.053},
-                                         Case{"qwen2.5-coder-1.5b", "q15", true, 0},
-                                         Case{"qwen2.5-coder-1.5b", "q15", false, 1.15 * 0.055}),
+                         testing::Values(ReferenceCase{"smollm2-135m", "smollm2-135m", true, 0},
+                                         ReferenceCase{"smollm2-135m", "smollm2-135m", false, 1.15 * 0.091},
+                                         ReferenceCase{"gemma3-270m", "gemma3-270m", true, 0},
+                                         ReferenceCase{"gemma3-270m", "gemma3-270m", false, 1.15 * 0.115},
+                                         ReferenceCase{"qwen2.5-coder-0.5b", "q05", true, 0},
+                                         ReferenceCase{"qwen2.5-coder-0.5b", "q05", false, 1.15 * 0.053},
+                                         ReferenceCase{"qwen2.5-coder-1.5b", "q15", true, 0},
+                                         ReferenceCase{"qwen2.5-coder-1.5b", "q15", false, 1.15 * 0.055}),
                          [](const auto& info) {
                            std::string name =
                                std::string(info.param.model) + (info.param.hook ? "_f32" : "_shipped");

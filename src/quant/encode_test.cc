@@ -14,8 +14,8 @@ namespace tercet::quant {
 namespace {
 
 // A tensor of a small .safetensors file of tests/data/ggml.
-struct Golden {
-  explicit Golden(const std::string& type)
+struct EncodeGolden {
+  explicit EncodeGolden(const std::string& type)
       : bytes(*read_file(std::string(TERCET_TEST_DATA) + "/ggml/" + type + ".safetensors")) {
     uint64_t length;
     std::memcpy(&length, bytes.data(), sizeof length);
@@ -36,7 +36,7 @@ class Encode : public testing::TestWithParam<const char*> {};
 
 // gguf-py's encoders, which are ggml's reference, gave these blocks.
 TEST_P(Encode, GivesTheBlocksOfTheReference) {
-  const Golden golden(GetParam());
+  const EncodeGolden golden(GetParam());
   const DType type = *dtype_from_name(GetParam());
   ASSERT_TRUE(can_quantize(type));
   const std::string source = golden.tensor("source"), blocks = golden.tensor("blocks");

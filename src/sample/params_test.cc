@@ -4,16 +4,14 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
+
+#include "sample/sample_test.h"
 
 namespace tercet::sample {
 namespace {
 
 using core::SamplingParams;
 using testing::HasSubstr;
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 TEST(Params, DefaultsAndLimitsAreValid) {
   EXPECT_TRUE(validate({}).ok());

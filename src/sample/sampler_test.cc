@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <limits>
 #include <random>
 #include <set>
 
 #include "sample/logprobs.h"
+#include "sample/sample_test.h"
 
 namespace tercet::sample {
 namespace {
@@ -17,8 +17,6 @@ using core::TokenId;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Row = std::vector<float>;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 SamplingParams greedy() {
   SamplingParams params;
@@ -96,7 +94,7 @@ TEST(Sampler, ATinyTemperatureIsGreedy) {
 }
 
 TEST(Sampler, NonFiniteLogitsNameThePositionAndTheToken) {
-  for (float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+  for (float bad : {kInfinity, -kInfinity, kNaN}) {
     Row row(100, 1.0f);
     row[42] = bad;
     auto result = try_sample(row, greedy(), {.position = 7});

@@ -7,13 +7,12 @@
 #include <random>
 #include <vector>
 
+#include "sample/sample_test.h"
+
 namespace tercet::sample {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-std::vector<float> random_row(size_t size, uint32_t seed) {
+std::vector<float> normal_row(size_t size, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0, 4);
   std::vector<float> row(size);
@@ -35,7 +34,7 @@ TEST(Softmax, WeightIsExpOfTheDifference) {
 // The definition, literally: sixteen lanes in ascending order, then halves.
 TEST(Softmax, SumFollowsTheDefinedOrder) {
   for (size_t size : {1, 2, 15, 16, 17, 31, 100, 4099}) {
-    std::vector<float> row = random_row(size, static_cast<uint32_t>(size));
+    std::vector<float> row = normal_row(size, static_cast<uint32_t>(size));
     if (size > 20) row[3] = row[17] = -kInfinity;
     float max = scan_row(row).max;
     double lanes[16] = {};
@@ -67,7 +66,7 @@ TEST(Softmax, ScanFindsTheFirstOfTheLargest) {
 TEST(Softmax, ScanNoticesEveryNonFiniteElement) {
   for (float bad : {kInfinity, -kInfinity, kNaN, -kNaN}) {
     for (size_t i = 0; i < 37; ++i) {
-      std::vector<float> row = random_row(37, 5);
+      std::vector<float> row = normal_row(37, 5);
       row[i] = bad;
       EXPECT_FALSE(scan_row(row).all_finite) << bad << " at " << i;
     }

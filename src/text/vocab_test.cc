@@ -32,14 +32,14 @@ json spm_metadata() {
           {"tokenizer.ggml.token_type", {2, 3, 3, 6, 1, 1, 1}}};
 }
 
-Result<Tokenizer> load(const json& metadata, const std::string& pre = {}) {
+Result<Tokenizer> load_vocab(const json& metadata, const std::string& pre = {}) {
   TERCET_ASSIGN(VocabSpec vocab, vocab_from_metadata(metadata_from_json(metadata.dump()), pre));
   TERCET_ASSIGN(TokenizerSpec spec, tokenizer_spec(std::move(vocab)));
   return Tokenizer::create(std::move(spec));
 }
 
 std::string error_of(const json& metadata) {
-  const auto result = load(metadata);
+  const auto result = load_vocab(metadata);
   return result.ok() ? "ok" : result.error().to_string();
 }
 
@@ -50,10 +50,10 @@ std::string error_after(json metadata, const Change& change) {
 }
 
 TEST(Vocab, Loads) {
-  const auto bpe = load(bpe_metadata());
+  const auto bpe = load_vocab(bpe_metadata());
   ASSERT_TRUE(bpe.ok()) << bpe.error().to_string();
   EXPECT_THAT(bpe->encode("ab a"), ElementsAre(2, 4, 0));
-  const auto spm = load(spm_metadata());
+  const auto spm = load_vocab(spm_metadata());
   ASSERT_TRUE(spm.ok()) << spm.error().to_string();
   EXPECT_THAT(spm->encode("aA", {.add_special = true}), ElementsAre(1, 6, 3));
 }
@@ -98,7 +98,7 @@ TEST(Vocab, UnknownPreTokenizerListsTheKnownOnes) {
   metadata["tokenizer.ggml.pre"] = "no-such";
   EXPECT_THAT(error_of(metadata),
               testing::AllOf(HasSubstr("\"no-such\""), HasSubstr("llama-bpe"), HasSubstr("qwen2")));
-  const auto by_hand = load(metadata, "qwen2");
+  const auto by_hand = load_vocab(metadata, "qwen2");
   EXPECT_TRUE(by_hand.ok());
 }
 
@@ -107,7 +107,7 @@ TEST(Vocab, MissingPreTokenizerIsAssumedAndSaid) {
   json metadata = bpe_metadata();
   metadata.erase("tokenizer.ggml.pre");
   testing::internal::CaptureStderr();
-  const auto tokenizer = load(metadata);
+  const auto tokenizer = load_vocab(metadata);
   const std::string said = testing::internal::GetCapturedStderr();
   ASSERT_TRUE(tokenizer.ok());
   EXPECT_THAT(said, HasSubstr("tokenizer.ggml.pre is missing: assuming \"default\""));
@@ -116,7 +116,7 @@ TEST(Vocab, MissingPreTokenizerIsAssumedAndSaid) {
 TEST(Vocab, MergesOutsideTheVocabularyAreIgnored) {
   json metadata = bpe_metadata();
   metadata["tokenizer.ggml.merges"] = {"b a", "x y", "a b"};
-  const auto tokenizer = load(metadata);
+  const auto tokenizer = load_vocab(metadata);
   ASSERT_TRUE(tokenizer.ok());
   EXPECT_THAT(tokenizer->encode("ab"), ElementsAre(2));
 }
@@ -151,7 +151,7 @@ TEST(Vocab, Unigram) {
       {"tokenizer.ggml.scores", {0, 0, 0, -2, -1, -3, -4, 0}},
       {"tokenizer.ggml.token_type", {3, 3, 2, 1, 1, 1, 1, 4}},
       {"tokenizer.ggml.remove_extra_whitespaces", true}};
-  const auto t5 = load(metadata);
+  const auto t5 = load_vocab(metadata);
   ASSERT_TRUE(t5.ok()) << t5.error().to_string();
   EXPECT_THAT(t5->encode("ab   a", {.add_special = true}), ElementsAre(4, 5, 4, 1));
   EXPECT_THAT(t5->encode("a<extra>z"), ElementsAre(4, 7, 3, 2));
@@ -175,7 +175,7 @@ TEST(Vocab, WordPiece) {
       {"tokenizer.ggml.bos_token_id", 2},
       {"tokenizer.ggml.seperator_token_id", 3},
       {"tokenizer.ggml.unknown_token_id", 1}};
-  const auto bert = load(metadata);
+  const auto bert = load_vocab(metadata);
   ASSERT_TRUE(bert.ok()) << bert.error().to_string();
   EXPECT_THAT(bert->encode("Héllo  world! xyz", {.add_special = true}), ElementsAre(2, 4, 5, 6, 7, 1, 3));
 }

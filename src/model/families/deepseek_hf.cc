@@ -15,7 +15,7 @@ using Kind = HfKey::Kind;
 // GGUF's expert_gating_func.
 constexpr uint32_t kSoftmax = 1, kSigmoid = 2;
 
-constexpr HfTensorRule kAttention[] = {
+constexpr HfTensorRule kLatentAttention[] = {
     {"blk.{}.attn_q.*", "model.layers.{}.self_attn.q_proj.*"},
     {"blk.{}.attn_q_a.weight", "model.layers.{}.self_attn.q_a_proj.weight"},
     {"blk.{}.attn_q_a_norm.weight", "model.layers.{}.self_attn.q_a_layernorm.weight"},
@@ -89,7 +89,7 @@ Status score_scale_to_gguf(const HfConfig& config, HfTranslation& out) {
 
 std::span<const HfTensorRule> deepseek_rules() {
   static const auto rules =
-      join_rules({kHfEmbedding, kHfPreNorms, kAttention, kHfMlp, kHfExperts, kMoreExperts});
+      join_rules({kHfEmbedding, kHfPreNorms, kLatentAttention, kHfMlp, kHfExperts, kMoreExperts});
   return rules;
 }
 

@@ -8,7 +8,7 @@ namespace tercet::model {
 namespace {
 
 // The 27B model scales its queries by its width over its heads and not by the head size.
-constexpr int k27bLayers = 46;
+constexpr int kGemma2LayersOf27b = 46;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Result<DecoderSpec> gemma2_spec(const ModelSource& source) {
   spec.activation = backend::Activation::kGeluTanh;
   spec.has_post_norms = true;
   spec.embedding_scale = std::sqrt(static_cast<float>(spec.dim));
-  if (spec.num_layers() == k27bLayers && !keys.has("attention.scale"))
+  if (spec.num_layers() == kGemma2LayersOf27b && !keys.has("attention.scale"))
     spec.attention_scale =
         1.0f / std::sqrt(static_cast<float>(spec.dim) / static_cast<float>(spec.num_heads));
   return spec;

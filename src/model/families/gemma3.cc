@@ -7,17 +7,17 @@
 namespace tercet::model {
 namespace {
 
-constexpr int kGlobalEvery = 6;
+constexpr int kGemma3GlobalEvery = 6;
 constexpr float kLocalBase = 10000;
 // The 27B model scales its queries by its width over its heads and not by the head size.
-constexpr int k27bLayers = 62;
+constexpr int kGemma3LayersOf27b = 62;
 
 }  // namespace
 
 Result<DecoderSpec> gemma3_spec(const ModelSource& source) {
   const ArchKeys keys(source);
   TERCET_ASSIGN(DecoderSpec spec, common_spec(source));
-  TERCET_TRY(read_windows(source, kGlobalEvery, spec));
+  TERCET_TRY(read_windows(source, kGemma3GlobalEvery, spec));
   TERCET_ASSIGN(const float local_base, keys.number("rope.freq_base_swa", kLocalBase));
   RopeSpec local;
   local.dims = spec.ropes[0].dims;
@@ -31,7 +31,7 @@ Result<DecoderSpec> gemma3_spec(const ModelSource& source) {
   spec.qk_norm = QkNorm::kPerHead;
   spec.has_post_norms = true;
   spec.embedding_scale = std::sqrt(static_cast<float>(spec.dim));
-  if (spec.num_layers() == k27bLayers && !keys.has("attention.scale"))
+  if (spec.num_layers() == kGemma3LayersOf27b && !keys.has("attention.scale"))
     spec.attention_scale =
         1.0f / std::sqrt(static_cast<float>(spec.dim) / static_cast<float>(spec.num_heads));
   return spec;

@@ -19,7 +19,7 @@ constexpr HfTensorRule kEmbedding[] = {
     {"token_embd.weight", "model.embed_tokens.weight"},
     {"output_norm.weight", "model.norm.weight", HfLayout::kPlusOne},
 };
-constexpr HfTensorRule kNorms[] = {
+constexpr HfTensorRule kGemmaNorms[] = {
     {"blk.{}.attn_norm.weight", "model.layers.{}.input_layernorm.weight", HfLayout::kPlusOne},
     {"blk.{}.attn_q_norm.weight", "model.layers.{}.self_attn.q_norm.weight", HfLayout::kPlusOne},
     {"blk.{}.attn_k_norm.weight", "model.layers.{}.self_attn.k_norm.weight", HfLayout::kPlusOne},
@@ -78,7 +78,7 @@ Result<int64_t> pattern(const HfConfig& config) {
 }  // namespace
 
 std::span<const HfTensorRule> gemma_rules() {
-  static const auto rules = join_rules({kEmbedding, kNorms, kHfAttention, kHfMlp});
+  static const auto rules = join_rules({kEmbedding, kGemmaNorms, kHfAttention, kHfMlp});
   return rules;
 }
 

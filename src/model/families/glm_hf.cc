@@ -9,7 +9,7 @@ using format::Metadata;
 
 constexpr double kPartialFactor = 0.5;
 
-constexpr HfTensorRule kPostNorms[] = {
+constexpr HfTensorRule kGlmPostNorms[] = {
     {"blk.{}.post_attention_norm.weight", "model.layers.{}.post_self_attn_layernorm.weight"},
     {"blk.{}.post_ffw_norm.weight", "model.layers.{}.post_mlp_layernorm.weight"},
 };
@@ -17,7 +17,7 @@ constexpr HfTensorRule kPostNorms[] = {
 }  // namespace
 
 std::span<const HfTensorRule> glm_rules() {
-  static const auto rules = join_rules({kHfEmbedding, kHfPreNorms, kPostNorms, kHfAttention, kHfFusedMlp});
+  static const auto rules = join_rules({kHfEmbedding, kHfPreNorms, kGlmPostNorms, kHfAttention, kHfFusedMlp});
   return rules;
 }
 

@@ -10,13 +10,13 @@ namespace {
 using format::Metadata;
 using Kind = HfKey::Kind;
 
-constexpr HfTensorRule kNorms[] = {
+constexpr HfTensorRule kGptOssNorms[] = {
     {"blk.{}.attn_norm.weight", "model.layers.{}.input_layernorm.weight"},
     // llama.cpp's name for the norm before the MLP.
     {"blk.{}.post_attention_norm.weight", "model.layers.{}.post_attention_layernorm.weight"},
     {"blk.{}.attn_sinks.weight", "model.layers.{}.self_attn.sinks"},
 };
-constexpr HfTensorRule kExperts[] = {
+constexpr HfTensorRule kGptOssExperts[] = {
     {"blk.{}.ffn_gate_inp.*", "model.layers.{}.mlp.router.*", HfLayout::kF32},
     {"blk.{}.ffn_gate_exps.weight", "model.layers.{}.mlp.experts.gate_up_proj", HfLayout::kEvenColumns},
     {"blk.{}.ffn_up_exps.weight", "model.layers.{}.mlp.experts.gate_up_proj", HfLayout::kOddColumns},
@@ -39,7 +39,7 @@ constexpr double kAlpha = 1.702, kLimit = 7;
 }  // namespace
 
 std::span<const HfTensorRule> gpt_oss_rules() {
-  static const auto rules = join_rules({kHfEmbedding, kNorms, kHfAttention, kExperts});
+  static const auto rules = join_rules({kHfEmbedding, kGptOssNorms, kHfAttention, kGptOssExperts});
   return rules;
 }
 

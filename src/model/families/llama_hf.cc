@@ -11,7 +11,7 @@ namespace {
 using format::Metadata;
 using Kind = HfKey::Kind;
 
-constexpr HfKey kExperts[] = {
+constexpr HfKey kLlamaExpertKeys[] = {
     {"num_local_experts", "expert_count", Kind::kInt, true},
     {"num_experts_per_tok", "expert_used_count", Kind::kInt, true},
 };
@@ -69,13 +69,13 @@ std::span<const HfTensorRule> mixtral_rules() {
 
 Status mixtral_to_gguf(const HfConfig& config, HfTranslation& out) {
   TERCET_TRY(mistral_to_gguf(config, out));
-  return copy_to_gguf(config, kExperts, out);
+  return copy_to_gguf(config, kLlamaExpertKeys, out);
 }
 
 Status mixtral_to_config(const Metadata& metadata, Metadata& config) {
   TERCET_TRY(is_mistral_gguf(metadata) ? mistral_to_config(metadata, config)
                                        : llama_to_config(metadata, config));
-  return copy_to_config(metadata, kExperts, config);
+  return copy_to_config(metadata, kLlamaExpertKeys, config);
 }
 
 bool is_mixtral_gguf(const Metadata& metadata) {

@@ -5,7 +5,7 @@
 namespace tercet::model {
 namespace {
 
-constexpr int kGlobalEvery = 4;
+constexpr int kOlmo3GlobalEvery = 4;
 constexpr float kDefaultBase = 10000;
 
 }  // namespace
@@ -16,7 +16,7 @@ Result<DecoderSpec> olmo2_spec(const ModelSource& source) {
   spec.has_pre_norms = false;
   spec.has_post_norms = true;
   spec.qk_norm = QkNorm::kWholeRow;
-  TERCET_TRY(read_windows(source, kGlobalEvery, spec));
+  TERCET_TRY(read_windows(source, kOlmo3GlobalEvery, spec));
   TERCET_ASSIGN(const float base, keys.number("rope.freq_base", kDefaultBase));
   RopeSpec local;
   local.dims = spec.ropes[0].dims;

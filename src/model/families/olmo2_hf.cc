@@ -7,7 +7,7 @@ namespace {
 
 using format::Metadata;
 
-constexpr HfTensorRule kPostNorms[] = {
+constexpr HfTensorRule kOlmo2PostNorms[] = {
     {"blk.{}.post_attention_norm.weight", "model.layers.{}.post_attention_layernorm.weight"},
     {"blk.{}.post_ffw_norm.weight", "model.layers.{}.post_feedforward_layernorm.weight"},
 };
@@ -15,7 +15,7 @@ constexpr HfTensorRule kPostNorms[] = {
 }  // namespace
 
 std::span<const HfTensorRule> olmo2_rules() {
-  static const auto rules = join_rules({kHfEmbedding, kPostNorms, kHfAttention, kHfQkNorms, kHfMlp});
+  static const auto rules = join_rules({kHfEmbedding, kOlmo2PostNorms, kHfAttention, kHfQkNorms, kHfMlp});
   return rules;
 }
 

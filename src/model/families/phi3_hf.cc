@@ -6,7 +6,7 @@ namespace {
 
 using format::Metadata;
 
-constexpr HfTensorRule kAttention[] = {
+constexpr HfTensorRule kFusedAttention[] = {
     {"blk.{}.attn_qkv.weight", "model.layers.{}.self_attn.qkv_proj.weight"},
     {"blk.{}.attn_output.weight", "model.layers.{}.self_attn.o_proj.weight"},
 };
@@ -14,7 +14,7 @@ constexpr HfTensorRule kAttention[] = {
 }  // namespace
 
 std::span<const HfTensorRule> phi3_rules() {
-  static const auto rules = join_rules({kHfEmbedding, kHfPreNorms, kAttention, kHfFusedMlp});
+  static const auto rules = join_rules({kHfEmbedding, kHfPreNorms, kFusedAttention, kHfFusedMlp});
   return rules;
 }
 

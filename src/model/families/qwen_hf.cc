@@ -11,7 +11,7 @@ namespace {
 using format::Metadata;
 using Kind = HfKey::Kind;
 
-constexpr HfKey kExperts[] = {
+constexpr HfKey kQwenExpertKeys[] = {
     {"num_experts_per_tok", "expert_used_count", Kind::kInt, true},
     {"moe_intermediate_size", "expert_feed_forward_length", Kind::kInt, true},
 };
@@ -58,7 +58,7 @@ Status qwen3_moe_to_gguf(const HfConfig& config, HfTranslation& out) {
   const bool newer = config.has("num_local_experts");
   const HfKey count[] = {{newer ? "num_local_experts" : "num_experts", "expert_count", Kind::kInt, true}};
   TERCET_TRY(copy_to_gguf(config, count, out));
-  TERCET_TRY(copy_to_gguf(config, kExperts, out));
+  TERCET_TRY(copy_to_gguf(config, kQwenExpertKeys, out));
   TERCET_ASSIGN(const bool normalized, config.get_bool_or("norm_topk_prob", false));
   out.metadata.set(out.key("expert_weights_norm"), normalized);
   // Layers that are dense although the model is a mixture.
@@ -83,7 +83,7 @@ Status qwen3_moe_to_config(const Metadata& metadata, Metadata& config) {
   TERCET_TRY(qwen_to_config(metadata, config));
   constexpr HfKey kCount[] = {{"num_experts", "expert_count", Kind::kInt, true}};
   TERCET_TRY(copy_to_config(metadata, kCount, config));
-  TERCET_TRY(copy_to_config(metadata, kExperts, config));
+  TERCET_TRY(copy_to_config(metadata, kQwenExpertKeys, config));
   TERCET_ASSIGN(const bool normalized, metadata.get_bool_or("qwen3moe.expert_weights_norm", true));
   config.set("norm_topk_prob", normalized);
   std::vector<int32_t> dense;
