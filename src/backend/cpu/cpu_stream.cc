@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "backend/cpu/cpu_kv_store.h"
 #include "backend/cpu/cpu_router.h"
@@ -25,11 +26,36 @@ constexpr int64_t kFewRows = 16;
 constexpr int64_t kPanelsPerPiece = 8, kPanelsAtOnce = 2;
 // With so many pieces threads end together, whatever the number of panels.
 constexpr int64_t kPiecesPerThread = 8;
+// Unpacking weights for many rows takes as long as multiplying them with so many rows.
+constexpr int64_t kUnpackRows = 20;
+// Rows are cut into parts of no fewer, at multiples of what every tile of many rows divides.
+constexpr int64_t kRowsPerPart = 96, kRowUnit = 48;
 
 const CpuWeight& cpu(const Weight& weight) { return static_cast<const CpuWeight&>(weight); }
 const CpuRoutes& cpu(const Routes& routes) { return static_cast<const CpuRoutes&>(routes); }
 CpuRoutes& cpu(Routes& routes) { return static_cast<CpuRoutes&>(routes); }
 const CpuKvStore& cpu(const KvStore& store) { return static_cast<const CpuKvStore&>(store); }
+
+// Rows of a batch that lie in one KV block.
+struct BlockRows {
+  int64_t block;
+  int first_row, num_rows;
+};
+
+std::vector<BlockRows> rows_by_block(const kv::StepBatch& batch, int group) {
+  std::vector<BlockRows> blocks;
+  for (int s = 0; s < batch.num_sequences(); ++s) {
+    const auto table = batch.table(group, s);
+    const kv::SequenceRows& rows = batch.sequences[static_cast<size_t>(s)];
+    for (int row = rows.first_row; row < rows.first_row + rows.num_rows; ++row) {
+      const int position = batch.positions[static_cast<size_t>(row)];
+      if (row == rows.first_row || position % kv::kBlockTokens == 0)
+        blocks.push_back({table[static_cast<size_t>(position / kv::kBlockTokens)], row, 0});
+      ++blocks.back().num_rows;
+    }
+  }
+  return blocks;
+}
 
 }  // namespace
 
@@ -38,6 +64,18 @@ int64_t linear_grain(int64_t panels, int64_t panel_bytes, int64_t rows, int num_
   if (rows > kFewRows)
     return std::clamp(fair / kPanelsAtOnce * kPanelsAtOnce, kPanelsAtOnce, kPanelsPerPiece);
   return std::max<int64_t>(1, std::min(fair, kPieceBytes / panel_bytes));
+}
+
+int64_t linear_row_parts(int64_t rows, int64_t pieces, int num_threads) {
+  // In rows: what the thread with the most pieces multiplies and unpacks.
+  const auto time = [&](int64_t parts) {
+    const int64_t most_pieces = (pieces * parts + num_threads - 1) / num_threads;
+    return most_pieces * (rows / parts + kUnpackRows);
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= rows / kRowsPerPart; ++parts)
+    if (time(parts) < time(best)) best = parts;
+  return best;
 }
 
 void CpuStream::QuantizedStorage::reserve(int64_t rows, int64_t cols, int block) {
@@ -187,7 +225,9 @@ void CpuStream::multiply(const LinearInput& in, const LinearFactor& factor, cons
   task.y = y;
   task.y_stride = y_stride;
   if (factor.quantized != nullptr) {
-    kernels_.linear_packed(*weight.layout(), task, *factor.quantized);
+    const QuantizedRows& x = *factor.quantized;
+    TERCET_CHECK(piece.skipped_rows % x.tile == 0);
+    kernels_.linear_packed(*weight.layout(), task, x.from_tile(piece.skipped_rows / x.tile));
   } else {
     const Matrix x = weight.float_type() == FloatType::kBF16 ? in.rounded : in.x;
     kernels_.linear_float(weight.float_type(), task, x.data + piece.first_row * x.cols, x.cols);
@@ -208,6 +248,24 @@ void CpuStream::run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& 
                   y + row * stride);
 }
 
+// Where threads would wait for others, cuts pieces, the largest of so many rows, into parts of their rows.
+void CpuStream::cut_rows(int64_t most_rows) {
+  const auto num_pieces = static_cast<int64_t>(pieces_.size());
+  const int64_t parts = linear_row_parts(most_rows, num_pieces, threads_.num_threads());
+  if (parts == 1) return;
+  for (const LinearPiece& piece : std::exchange(pieces_, {})) {
+    const int64_t piece_parts = std::clamp<int64_t>(piece.rows / kRowsPerPart, 1, parts);
+    const int64_t units = (piece.rows + kRowUnit - 1) / kRowUnit;
+    for (int64_t i = 0; i < piece_parts; ++i) {
+      LinearPiece part = piece;
+      part.skipped_rows = units * i / piece_parts * kRowUnit;
+      part.first_row += part.skipped_rows;
+      part.rows = std::min(units * (i + 1) / piece_parts * kRowUnit, piece.rows) - part.skipped_rows;
+      pieces_.push_back(part);
+    }
+  }
+}
+
 void CpuStream::run_pieces(const LinearInput& in) {
   threads_.parallel_for(static_cast<int64_t>(pieces_.size()), 1, [&](int64_t begin, int64_t end, int member) {
     for (int64_t i = begin; i < end; ++i)
@@ -224,7 +282,10 @@ void CpuStream::linear(LinearInput& in, std::span<const LinearTerm> terms) {
     bytes += (piece.panel_end - piece.panel_begin) * piece.weight.weight->panel_stride() * matrices;
     rows = std::max(rows, piece.rows);
   }
-  if (rows > kFewRows) return run_pieces(in);
+  if (rows > kFewRows) {
+    cut_rows(rows);
+    return run_pieces(in);
+  }
   PrefetchTrial& trial = prefetch_trials_[rows <= kReadBoundRows ? 0 : 1];
   in.prefetch = trial.choice(bytes);
   const auto start = std::chrono::steady_clock::now();
@@ -350,22 +411,22 @@ void CpuStream::store_kv(KvStore& kv, int layer, Matrix k, Matrix v, const kv::S
   TERCET_CHECK(k.cols == int64_t{spec.num_kv_heads} * spec.k_dim);
   TERCET_CHECK(v.cols == int64_t{spec.num_kv_heads} * spec.v_dim);
   const int64_t k_stride = store.k_region(layer).stride, v_stride = store.v_region(layer).stride;
-  // Rows of a sequence share blocks: a piece is a head, so that no two threads write one cache line.
-  threads_.parallel_for(spec.num_kv_heads, 1, [&](int64_t begin, int64_t end, int) {
-    for (auto head = static_cast<int>(begin); head < end; ++head) {
-      for (int s = 0; s < batch.num_sequences(); ++s) {
-        const auto table = batch.table(spec.group, s);
-        const kv::SequenceRows& rows = batch.sequences[static_cast<size_t>(s)];
-        for (int row = rows.first_row; row < rows.first_row + rows.num_rows; ++row) {
-          const int position = batch.positions[static_cast<size_t>(row)];
-          const int64_t block = table[static_cast<size_t>(position / kv::kBlockTokens)];
-          const int slot = position % kv::kBlockTokens;
-          kernels_.store_k(store.spec().type, k.data + row * k.cols + head * spec.k_dim, spec.k_dim, slot,
-                           store.k_head(layer, head) + block * k_stride);
-          kernels_.store_v(store.spec().type, v.data + row * v.cols + head * spec.v_dim, spec.v_dim, slot,
-                           store.v_head(layer, head) + block * v_stride);
-        }
-      }
+  const std::vector<BlockRows> blocks = rows_by_block(batch, spec.group);
+  // A piece is a head's part of a block, whose rows share cache lines.
+  const auto num_blocks = static_cast<int64_t>(blocks.size());
+  const int64_t pieces = num_blocks * spec.num_kv_heads;
+  const int64_t work = k.rows * (k.cols + v.cols) * 4;
+  for_rows(pieces, work / std::max<int64_t>(1, pieces), [&](int64_t i) {
+    const BlockRows& rows = blocks[static_cast<size_t>(i % num_blocks)];
+    const auto head = static_cast<int>(i / num_blocks);
+    std::byte* const k_block = store.k_head(layer, head) + rows.block * k_stride;
+    std::byte* const v_block = store.v_head(layer, head) + rows.block * v_stride;
+    for (int row = rows.first_row; row < rows.first_row + rows.num_rows; ++row) {
+      const int slot = batch.positions[static_cast<size_t>(row)] % kv::kBlockTokens;
+      kernels_.store_k(store.spec().type, k.data + row * k.cols + head * spec.k_dim, spec.k_dim, slot,
+                       k_block);
+      kernels_.store_v(store.spec().type, v.data + row * v.cols + head * spec.v_dim, spec.v_dim, slot,
+                       v_block);
     }
   });
 }

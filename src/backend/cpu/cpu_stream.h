@@ -18,6 +18,10 @@ namespace tercet::backend {
 // thread its part of the layer.
 int64_t linear_grain(int64_t panels, int64_t panel_bytes, int64_t rows, int num_threads);
 
+// Into how many parts `rows` rows are cut as well, so that the fewest threads wait for others: 1 but where a
+// layer has few pieces for its threads.
+int64_t linear_row_parts(int64_t rows, int64_t pieces, int num_threads);
+
 class CpuStream final : public Stream {
  public:
   CpuStream(const Kernels& kernels, ThreadPool& threads)
@@ -72,11 +76,12 @@ class CpuStream final : public Stream {
     const float* bias = nullptr;
     const QuantizedRows* quantized = nullptr;  // null for float weights
   };
-  // Some panels of a term's matrices, times the rows of its group.
+  // Some panels of a term's matrices, times the rows of its group, or from one of them on a part.
   struct LinearPiece {
     LinearFactor weight, up;  // up: where the term has one
     Activation activation;
     int64_t first_row, rows, panel_begin, panel_end;
+    int64_t skipped_rows;  // of the group
     Matrix out;
   };
   void quantize(LinearInput& in, int block);
@@ -84,6 +89,7 @@ class CpuStream final : public Stream {
   void prepare(LinearInput& in, const CpuWeight& weight);
   LinearFactor factor(LinearInput& in, const Weight& weight, const Weight* bias, size_t group) const;
   void add_pieces(LinearInput& in, const LinearTerm& term);
+  void cut_rows(int64_t most_rows);
   void multiply(const LinearInput& in, const LinearFactor& factor, const LinearPiece& piece, float* y,
                 int64_t y_stride) const;
   void run(const LinearInput& in, const LinearPiece& piece, CpuBuffer& products) const;

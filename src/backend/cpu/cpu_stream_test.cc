@@ -190,6 +190,35 @@ TEST_P(StreamTest, AGatedTermIsTheGateOfBothProducts) {
   }
 }
 
+// Three panels are two pieces for three threads: rows are cut too.
+TEST_P(StreamTest, PartsOfManyRowsEqualRowsAlone) {
+  constexpr int64_t kInputs = 64, kOutputs = 37;
+  for (const DType type : {DType::kF32, DType::kBF16, DType::kQ8_0}) {
+    const auto random_weight = [&](DType of) {
+      const std::vector<std::byte> data = encode(of, normal(kInputs * kOutputs, 0.2f));
+      return *device_->pack({"w", of, kOutputs, kInputs, data, {}}, threads_);
+    };
+    const auto gate = random_weight(type), up = random_weight(DType::kQ8_0);
+    const auto bias = vector(normal(kOutputs));
+    const auto multiply = [&](const std::vector<float>& x, int64_t rows) {
+      const Matrix out = b_->view(rows, kOutputs);
+      const LinearTerm terms[] = {{.weight = gate.get(), .bias = bias.get(), .out = out, .up = up.get()}};
+      stream_->linear(on_device(x, rows, *a_), terms);
+      return from_device(out);
+    };
+    for (const int64_t rows : {300, 337, 521}) {
+      ASSERT_GT(linear_row_parts(rows, 2, threads_.num_threads()), 1);
+      const std::vector<float> x = normal(rows * kInputs), together = multiply(x, rows);
+      for (int64_t row = 0; row < rows; ++row) {
+        const std::vector<float> alone =
+            multiply({x.begin() + row * kInputs, x.begin() + (row + 1) * kInputs}, 1);
+        ASSERT_EQ(0, std::memcmp(alone.data(), together.data() + row * kOutputs, alone.size() * 4))
+            << dtype_name(type) << ", row " << row << " of " << rows;
+      }
+    }
+  }
+}
+
 TEST_P(StreamTest, TheClampedSwiGluOfGptOss) {
   std::vector<float> gate = normal(200, 6);
   const std::vector<float> up = normal(200, 6), gate_before = gate;
@@ -290,6 +319,21 @@ TEST(LinearGrain, LeavesEachThreadItsPartOfALayer) {
       }
     }
   }
+}
+
+TEST(LinearRowParts, IsOneWherePiecesAreEnough) {
+  for (const int threads : {1, 2, 4})
+    for (const int64_t pieces : {28, 48, 128}) EXPECT_EQ(linear_row_parts(512, pieces, threads), 1);
+}
+
+TEST(LinearRowParts, GivesEveryThreadOfALargeMachineItsWork) {
+  EXPECT_EQ(linear_row_parts(512, 28, 64), 2);
+  EXPECT_EQ(linear_row_parts(512, 28, 8), 2);  // seven pieces of half the rows and not four of all
+  EXPECT_EQ(linear_row_parts(512, 48, 96), 2);
+  EXPECT_EQ(linear_row_parts(512, 24, 96), 4);
+  EXPECT_EQ(linear_row_parts(512, 96, 64), 2);  // three pieces of half the rows and not two of all
+  EXPECT_EQ(linear_row_parts(512, 1, 64), 5);   // as many as there may be
+  EXPECT_EQ(linear_row_parts(191, 1, 64), 1);   // too few rows for two
 }
 
 }  // namespace

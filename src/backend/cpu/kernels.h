@@ -41,6 +41,14 @@ struct QuantizedRows {
 
   // Of code k of row m of a tile.
   int64_t offset(int64_t k, int64_t m) const { return (k / run * tile + m) * run + k % run; }
+  // The tiles from the i-th on.
+  QuantizedRows from_tile(int64_t i) const {
+    QuantizedRows rest = *this;
+    rest.q = q_tile(i);
+    rest.d = d_tile(i);
+    rest.sums = sums_tile(i);
+    return rest;
+  }
   int64_t blocks() const { return cols / block; }
   int8_t* q_tile(int64_t i) const { return q + i * tile * cols; }
   float* d_tile(int64_t i) const { return d + i * tile * blocks(); }
